@@ -1,0 +1,16 @@
+//! Plain data in f64, with no behaviour beyond its own checks.
+
+mod bits;
+mod grid;
+mod mesh;
+mod skeleton;
+mod warning;
+mod weights;
+mod weld;
+
+pub use bits::BitGrid;
+pub use grid::{Grid, LATTICE, MAX_RESOLUTION, MIN_RESOLUTION};
+pub use mesh::{Bounds, Components, Mesh, Weld};
+pub use skeleton::{Bone, Skeleton};
+pub use warning::{Code, Warning};
+pub use weights::{Influence, Weights};
