@@ -1,0 +1,3 @@
+//! Small geometry that several stages share.
+
+pub mod segment;
