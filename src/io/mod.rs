@@ -1,0 +1,8 @@
+//! Files in and out: one file or folder a format.
+
+pub mod obj;
+pub mod output;
+pub mod skeleton_json;
+pub mod weights_file;
+
+mod polygon;
