@@ -1,0 +1,3 @@
+//! File formats: one file or folder a format.
+
+pub mod gltf;
