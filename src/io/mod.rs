@@ -1,5 +1,6 @@
 //! Files in and out: one file or folder a format.
 
+pub mod gltf;
 pub mod obj;
 pub mod output;
 pub mod skeleton_json;
