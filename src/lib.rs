@@ -4,6 +4,8 @@
 
 pub mod crawl;
 pub mod error;
+pub mod geometry;
+pub mod influence;
 pub mod model;
 pub mod progress;
 pub mod voxelize;

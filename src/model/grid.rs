@@ -67,6 +67,12 @@ impl Grid {
         (p - self.center) / self.voxel + self.dims.as_dvec3() * 0.5
     }
 
+    /// World position in voxels from the middle of the grid. Voxel centres are at whole numbers, and mirrored positions
+    /// have exactly mirrored coordinates.
+    pub fn from_middle(&self, p: DVec3) -> DVec3 {
+        (p - self.center) / self.voxel
+    }
+
     /// Grid to world coordinates.
     pub fn to_world(&self, g: DVec3) -> DVec3 {
         (g - self.dims.as_dvec3() * 0.5) * self.voxel + self.center
@@ -85,7 +91,7 @@ impl Grid {
     /// The voxel that holds a world position; positions outside take the nearest voxel. On a face between two voxels
     /// the one further from the middle of the grid.
     pub fn voxel_of(&self, p: DVec3) -> UVec3 {
-        let from_middle = (p - self.center) / self.voxel;
+        let from_middle = self.from_middle(p);
         let half = (self.dims / 2).as_dvec3();
         let steps = (from_middle.abs() + DVec3::splat(0.5)).floor().min(half).copysign(from_middle);
         (steps + half).as_uvec3()

@@ -1,0 +1,5 @@
+//! Geometry that several stages need and that knows nothing of them.
+
+pub mod bone_distance;
+pub mod box_tree;
+pub mod closest_point;
