@@ -230,7 +230,7 @@ impl Job<'_> {
         self.end(Stage::Voxelize);
         self.report.resolution = resolution;
         self.report.solid_voxels = voxels.solid.count();
-        self.report.interior = Some(format!("{}: {}", voxels.interior.name(), voxels.reason));
+        self.report.interior = Some(format!("{}: {}", interior_name(voxels.interior), voxels.reason));
         self.report.warnings.extend(voxels.warnings.iter().cloned());
 
         self.start(Stage::Crawl)?;
@@ -267,6 +267,14 @@ impl Job<'_> {
         self.end(Stage::Influence);
         self.progress.at(Stage::Influence, 1.0)?;
         Ok(Bound { weights, report: self.report })
+    }
+}
+
+fn interior_name(interior: Interior) -> &'static str {
+    match interior {
+        Interior::Auto => "auto",
+        Interior::Flood => "flood",
+        Interior::Winding => "winding",
     }
 }
 
@@ -338,7 +346,9 @@ mod tests {
             skeleton_size(&mesh, &Skeleton::new(bones).unwrap(), &used).map(|w| w.message)
         };
         assert_eq!(said(vec![bone("a", [0.5, 0., 0.5], [0.5, 1., 0.5])]), None);
-        assert!(said(vec![bone("a", [50., 0., 50.], [50., 100., 50.])]).unwrap().contains("times larger than the mesh"));
+        assert!(
+            said(vec![bone("a", [50., 0., 50.], [50., 100., 50.])]).unwrap().contains("times larger than the mesh")
+        );
         let small = vec![bone("a", [0.005; 3], [0.005, 0.01, 0.005]), bone("b", [0.005; 3], [0.006, 0.01, 0.005])];
         assert!(said(small).unwrap().contains("larger than the skeleton"));
         assert!(said(vec![bone("a", [5., 0., 0.], [5., 1., 0.])]).unwrap().contains("beside"));

@@ -83,8 +83,7 @@ impl Job<'_> {
         let seeder = Seeder::new(self.grid, self.bricks);
         for bones in self.used.chunks(BONES_AT_ONCE) {
             self.progress.at(Stage::Crawl, 0.0)?;
-            let starts: Vec<Start> =
-                bones.par_iter().map(|&bone| seeder.start(&self.skeleton.bones()[bone])).collect();
+            let starts: Vec<Start> = bones.par_iter().map(|&bone| seeder.start(&self.skeleton.bones()[bone])).collect();
             for (&bone, start) in bones.iter().zip(&starts) {
                 outside.extend(start.outside.map(|distance| (bone, distance)));
                 for &(voxel, distance) in &start.seeds {

@@ -1,3 +1,6 @@
-//! Small geometry that several stages share.
+//! Geometry that several stages need and that knows nothing of them.
 
+pub mod bone_distance;
+pub mod box_tree;
+pub mod closest_point;
 pub mod segment;

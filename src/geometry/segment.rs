@@ -16,9 +16,15 @@ pub fn closest_point(p: DVec3, a: DVec3, b: DVec3) -> DVec3 {
     if t <= 0.5 { a + (b - a) * t } else { b - (b - a) * (1.0 - t) }
 }
 
+/// Squared distance from `p` to the segment from `a` to `b`. Beyond an end it is the one to that very end, so bones that
+/// share a joint tie exactly there.
+pub fn distance_squared(p: DVec3, a: DVec3, b: DVec3) -> f64 {
+    p.distance_squared(closest_point(p, a, b))
+}
+
 /// Distance from `p` to the segment from `a` to `b`, in the unit of the coordinates.
 pub fn distance(p: DVec3, a: DVec3, b: DVec3) -> f64 {
-    p.distance(closest_point(p, a, b))
+    distance_squared(p, a, b).sqrt()
 }
 
 #[cfg(test)]

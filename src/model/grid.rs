@@ -34,13 +34,7 @@ impl Grid {
     /// # Errors
     /// [`Error::Parameter`] for a resolution outside 16 to 1024, [`Error::NoExtent`] for a box that is a point.
     pub fn around(bounds: &Bounds, resolution: u32) -> Result<Self> {
-        if !(MIN_RESOLUTION..=MAX_RESOLUTION).contains(&resolution) {
-            return Err(Error::Parameter {
-                name: "resolution",
-                value: resolution.to_string(),
-                allowed: "it must be from 16 to 1024",
-            });
-        }
+        Self::check_resolution(resolution)?;
         let extent = bounds.extent();
         let voxel = extent.max_element() / f64::from(resolution);
         if voxel.is_nan() || voxel <= 0.0 {
@@ -50,6 +44,18 @@ impl Grid {
         // the next layer after rounding to the lattice.
         let half = (extent / (2.0 * voxel) + DVec3::splat(1.0 / 512.0 + 0.5)).floor().as_uvec3() + UVec3::ONE;
         Ok(Self { dims: 2 * half + UVec3::ONE, center: bounds.center(), voxel })
+    }
+
+    /// Checks that a resolution is one that can be had.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] outside 16 to 1024.
+    pub fn check_resolution(resolution: u32) -> Result<()> {
+        if (MIN_RESOLUTION..=MAX_RESOLUTION).contains(&resolution) {
+            return Ok(());
+        }
+        let value = resolution.to_string();
+        Err(Error::Parameter { name: "resolution", value, allowed: "it must be from 16 to 1024" })
     }
 
     /// Voxels along each axis.
@@ -91,7 +97,7 @@ impl Grid {
     /// The voxel that holds a world position; positions outside take the nearest voxel. On a face between two voxels
     /// the one further from the middle of the grid.
     pub fn voxel_of(&self, p: DVec3) -> UVec3 {
-        let from_middle = (p - self.center) / self.voxel;
+        let from_middle = self.to_middle(p);
         let half = (self.dims / 2).as_dvec3();
         let steps = (from_middle.abs() + DVec3::splat(0.5)).floor().min(half).copysign(from_middle);
         (steps + half).as_uvec3()
