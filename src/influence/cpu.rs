@@ -149,10 +149,12 @@ impl<S: LabelSource> Sampler<'_, S> {
             let mut terms = [0.0; 8];
             for c in 0..8 {
                 let way = distances[c] + offsets[c];
-                let l = (way * scale).max(LENGTH_FLOOR);
+                // Plain comparisons: f64::max and min also order NaN, which costs as much as the formula.
+                let l = way * scale;
+                let l = if l > LENGTH_FLOOR { l } else { LENGTH_FLOOR };
                 let term = l * (linear + square * l);
                 terms[c] = if way < f64::INFINITY { term } else { f64::INFINITY };
-                nearest[c] = nearest[c].min(terms[c]);
+                nearest[c] = if terms[c] < nearest[c] { terms[c] } else { nearest[c] };
             }
             cell.terms.push(terms);
         }
