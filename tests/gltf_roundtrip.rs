@@ -32,7 +32,8 @@ fn some_weights(vertices: usize, bones: u32) -> Weights {
     let mut weights = Weights::default();
     for v in 0..vertices {
         let t = (v as f64 * 0.37 + 0.1).fract();
-        weights.push([(0, 1.0 - t), (1 + v as u32 % (bones - 1), t)].map(|(joint, weight)| Influence { joint, weight }));
+        weights
+            .push([(0, 1.0 - t), (1 + v as u32 % (bones - 1), t)].map(|(joint, weight)| Influence { joint, weight }));
     }
     weights
 }
@@ -172,7 +173,8 @@ fn vertices_count_by_node_and_primitive_and_shared_meshes_are_copied() {
     assert_eq!(meshes, [0, 1, 2], "the first node keeps the mesh, the other gets a copy");
     let skins: Vec<u64> = [0, 2, 3].iter().map(|&n: &usize| json["nodes"][n]["skin"].as_u64().unwrap()).collect();
     assert_eq!(skins, [0, 1, 2], "one skin each");
-    let primitives = [&json["meshes"][0]["primitives"][0], &json["meshes"][2]["primitives"][0]].map(|p| &p["attributes"]);
+    let primitives =
+        [&json["meshes"][0]["primitives"][0], &json["meshes"][2]["primitives"][0]].map(|p| &p["attributes"]);
     assert_eq!(primitives[0]["POSITION"], primitives[1]["POSITION"]);
     assert_ne!(primitives[0]["WEIGHTS_0"], primitives[1]["WEIGHTS_0"]);
     assert!(apart(document.mesh(true).unwrap().0.positions(), &expected) < REST);
@@ -219,7 +221,8 @@ fn rich() -> Doc {
     primitive["targets"] = json!([{"POSITION": morph}]);
     primitive["material"] = 0.into();
     primitive["extensions"] = json!({"ACME_thing": {"level": 1e-7}});
-    doc.root["materials"] = json!([{"name": "leather", "pbrMetallicRoughness": {"roughnessFactor": 0.30000001192092896}}]);
+    doc.root["materials"] =
+        json!([{"name": "leather", "pbrMetallicRoughness": {"roughnessFactor": 0.30000001192092896}}]);
     doc.root["cameras"] = json!([{"type": "perspective", "perspective": {"yfov": 0.7, "znear": 0.01}}]);
     doc.root["animations"] = json!([{"channels": [{"sampler": 0, "target": {"node": 0, "path": "translation"}}],
         "samplers": [{"input": times, "output": moves}]}]);
@@ -474,7 +477,9 @@ fn a_plain_mesh_becomes_a_document_with_skin_and_animation() -> Result<()> {
     let animation = &back.json()["animations"][0];
     assert_eq!(animation["channels"][0]["target"], json!({"node": joints.nodes()[1], "path": "rotation"}));
 
-    for (times, rotations) in [(vec![], vec![]), (vec![1.0, 1.0], turn.rotations.clone()), (vec![0.0], turn.rotations.clone())] {
+    for (times, rotations) in
+        [(vec![], vec![]), (vec![1.0, 1.0], turn.rotations.clone()), (vec![0.0], turn.rotations.clone())]
+    {
         let bad = RotationTrack { joint: 0, times, rotations };
         assert!(matches!(document.add_animation("x", &joints, &[bad]), Err(Error::Parameter { .. })));
     }

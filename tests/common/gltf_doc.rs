@@ -86,10 +86,8 @@ impl Doc {
 
     /// A skin whose inverse bind matrices are translations.
     pub fn skin(&mut self, joints: &[usize], inverse: &[[f32; 3]]) -> usize {
-        let matrices: Vec<[f32; 16]> = inverse
-            .iter()
-            .map(|t| [1., 0., 0., 0., 0., 1., 0., 0., 0., 0., 1., 0., t[0], t[1], t[2], 1.])
-            .collect();
+        let matrices: Vec<[f32; 16]> =
+            inverse.iter().map(|t| [1., 0., 0., 0., 0., 1., 0., 0., 0., 0., 1., 0., t[0], t[1], t[2], 1.]).collect();
         let number = self.column(bytemuck::cast_slice(&matrices), F32, "MAT4", matrices.len());
         if self.root["skins"].is_null() {
             self.root["skins"] = json!([]);
@@ -140,7 +138,10 @@ pub fn skinned() -> Doc {
         {"name": "head", "translation": [0.0, 1.0, 0.0]},
     ]));
     let (p, i) = (doc.positions(&CORNERS), doc.indices(&FACES));
-    let (j, w) = doc.influences(&[[0, 1, 0, 0]; 4], &[[0.75, 0.25, 0., 0.], [0.5, 0.5, 0., 0.], [0.25, 0.75, 0., 0.], [1., 0., 0., 0.]]);
+    let (j, w) = doc.influences(
+        &[[0, 1, 0, 0]; 4],
+        &[[0.75, 0.25, 0., 0.], [0.5, 0.5, 0., 0.], [0.25, 0.75, 0., 0.], [1., 0., 0., 0.]],
+    );
     doc.skin(&[1, 2], &[[0., 0., 0.], [0., -1., 0.]]);
     doc.mesh(json!([{"attributes": {"POSITION": p, "JOINTS_0": j, "WEIGHTS_0": w}, "indices": i}]));
     doc
