@@ -69,7 +69,6 @@ fn each_fault_is_named() {
         ("/bufferViews/0/byteStride", |v| *v = json!(1u64 << 62), &["accessor 0", "bufferView 0"]),
         ("/bufferViews/0/buffer", |v| *v = json!(3), &["bufferView 0", "number 3"]),
         ("/buffers/0/byteLength", |v| *v = json!(100_000), &["buffer 0", "truncated", "100000"]),
-        ("/buffers/0/uri", |v| *v = json!("http://x.example/a.bin"), &["buffer 0", "scheme"]),
         ("/buffers/0/uri", |v| *v = json!("a.bin"), &["buffer 0", "folder"]),
         ("/buffers/0/uri", |v| *v = json!("data:,"), &["buffer 0", "truncated"]),
         ("/buffers/0/uri", |v| *v = json!("data:;base64,****"), &["buffer 0", "base64"]),
@@ -87,7 +86,7 @@ fn each_fault_is_named() {
         ("/nodes/0/skin", |v| *v = json!(2), &["node 0", "number 2 of skins"]),
         ("/nodes/0/translation", |v| *v = json!([1, 2]), &["node 0", "translation has 2 numbers"]),
         ("/nodes/0/translation", |v| *v = json!([1, 2, "x"]), &["node 0", "\"x\""]),
-        ("/nodes/0/matrix", |v| *v = json!([1; 16]), &["node 0", "not affine"]),
+        ("/nodes/0/matrix", |v| *v = vec![1; 16].into(), &["node 0", "not affine"]),
         ("/nodes/1/scale", |v| *v = json!([0, 1, 1]), &["node 1", "no inverse"]),
         ("/nodes/1/translation", |v| *v = json!([1e300, 1e300, 0]), &["vertex 0", "x is 1"]),
         ("/nodes/1/children", |v| *v = json!([9]), &["node 1", "number 9"]),
@@ -228,6 +227,7 @@ fn paths_that_lead_away_are_refused() {
     let absolute = folder.path().join("a.bin");
     let absolute = absolute.to_str().unwrap();
     let away = [
+        "http://x.example/a.bin",
         "../a.bin",
         "%2e%2e/a.bin",
         "..%5ca.bin",

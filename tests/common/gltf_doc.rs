@@ -97,7 +97,7 @@ impl Doc {
 
     pub fn glb(&self) -> Vec<u8> {
         let mut root = self.root.clone();
-        if root.get("buffers").is_none() {
+        if root.is_object() && root.get("buffers").is_none() {
             root["buffers"] = json!([{"byteLength": self.bin.len()}]);
         }
         glb(&serde_json::to_vec(&root).unwrap(), &self.bin)
