@@ -55,6 +55,9 @@ impl Document {
             }
             children.push(below);
         }
+        for (s, row) in self.list("scenes")?.iter().enumerate() {
+            indices(row, "nodes", nodes.len(), &format!("scene {s}"))?;
+        }
         let parents_first = self.parents_first(&parent, &children)?;
         let mut world = vec![DMat4::IDENTITY; nodes.len()];
         for &n in &parents_first {

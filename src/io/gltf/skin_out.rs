@@ -37,7 +37,7 @@ impl Document {
     ///
     /// # Errors
     /// [`Error::Length`] or [`Error::Check`] where the weights do not fit; [`Error::Format`] for a joint without an inverse.
-    /// After an error the document is as before, except that data which nothing uses may have been added.
+    /// Weights that do not fit leave the document unbound; after any other error it is half changed and to be dropped.
     pub fn add_skin(
         &mut self,
         skeleton: &Skeleton,

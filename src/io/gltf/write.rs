@@ -146,7 +146,7 @@ impl Document {
         let rows: Vec<Value> = self.list("buffers")?.to_vec();
         let mut data = None;
         let mut others = Vec::new();
-        let with_data = usize::from(!pieces.is_empty());
+        let with_data = usize::from(length > 0);
         let mut moved = Vec::with_capacity(rows.len());
         for (row, start) in rows.into_iter().zip(starts) {
             if let Some(start) = start {
