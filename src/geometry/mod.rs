@@ -4,3 +4,4 @@ pub mod bone_distance;
 pub mod box_tree;
 pub mod closest_point;
 pub mod segment;
+pub mod winding;
