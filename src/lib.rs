@@ -4,6 +4,7 @@
 
 pub mod crawl;
 pub mod error;
+pub mod geometry;
 pub mod io;
 pub mod model;
 pub mod progress;

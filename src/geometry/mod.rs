@@ -1,0 +1,3 @@
+//! Geometry that knows of no stage.
+
+pub mod topology;
