@@ -7,8 +7,8 @@ use skinbind::model::Mesh;
 
 use super::surface_nets::{Lattice, polygonise};
 
-/// Edge length of the cells: about 17,000 vertices.
-const CELL: f64 = 0.0115;
+/// Edge length of the cells: about 19,000 vertices.
+const CELL: f64 = 0.0118;
 
 /// From a to b, with a radius at each end.
 struct Capsule {
@@ -27,7 +27,7 @@ const TORSO: [Capsule; 6] = [
     capsule([0.0, 0.955, -0.005], 0.108, [0.075, 0.935, -0.005], 0.105),
     capsule([0.055, 0.925, -0.045], 0.085, [0.075, 0.91, -0.045], 0.08),
     capsule([0.0, 1.00, 0.0], 0.108, [0.03, 1.12, 0.005], 0.098),
-    capsule([0.04, 1.15, 0.005], 0.105, [0.07, 1.27, 0.005], 0.108),
+    capsule([0.0, 1.17, 0.005], 0.112, [0.07, 1.27, 0.005], 0.108),
     capsule([0.0, 1.34, -0.015], 0.085, [0.125, 1.335, -0.012], 0.068),
     capsule([0.0, 1.36, -0.02], 0.062, [0.0, 1.50, 0.0], 0.053),
 ];
@@ -46,20 +46,21 @@ const PALM: [Capsule; 3] = [
     capsule([0.665, 1.34, -0.012], 0.028, [0.748, 1.34, -0.046], 0.0225),
 ];
 
-const FINGERS: [Capsule; 4] = [
-    // index, middle, little finger, thumb
+const FINGERS: [Capsule; 3] = [
+    // index, middle, little finger
     capsule([0.760, 1.34, 0.041], 0.0185, [0.858, 1.338, 0.066], 0.0145),
     capsule([0.770, 1.34, -0.006], 0.0190, [0.880, 1.338, -0.008], 0.0150),
     capsule([0.755, 1.34, -0.052], 0.0175, [0.838, 1.338, -0.080], 0.0140),
-    capsule([0.690, 1.332, 0.030], 0.0215, [0.758, 1.322, 0.106], 0.0160),
 ];
+
+const THUMB: Capsule = capsule([0.690, 1.332, 0.030], 0.0215, [0.752, 1.322, 0.112], 0.0160);
 
 const LEG: [Capsule; 4] = [
     // thigh, shin, calf, knee
-    capsule([0.088, 0.90, -0.005], 0.092, [0.104, 0.50, 0.006], 0.057),
-    capsule([0.104, 0.50, 0.004], 0.054, [0.110, 0.09, -0.022], 0.036),
-    capsule([0.106, 0.39, -0.020], 0.052, [0.109, 0.26, -0.026], 0.044),
-    capsule([0.104, 0.51, 0.022], 0.044, [0.105, 0.47, 0.022], 0.042),
+    capsule([0.088, 0.90, -0.005], 0.092, [0.104, 0.49, 0.006], 0.054),
+    capsule([0.104, 0.49, 0.006], 0.054, [0.110, 0.09, -0.022], 0.037),
+    capsule([0.106, 0.38, -0.020], 0.048, [0.109, 0.28, -0.026], 0.044),
+    capsule([0.104, 0.505, 0.030], 0.031, [0.105, 0.475, 0.030], 0.029),
 ];
 
 const FOOT: [Capsule; 3] = [
@@ -73,7 +74,7 @@ const FACE: [Capsule; 4] = [
     capsule([0.0, 1.545, 0.015], 0.072, [0.0, 1.515, 0.062], 0.040),
     capsule([0.0, 1.612, 0.112], 0.011, [0.0, 1.578, 0.138], 0.017),
     capsule([0.0, 1.640, 0.102], 0.016, [0.050, 1.642, 0.086], 0.015),
-    capsule([0.0, 1.537, 0.098], 0.013, [0.020, 1.538, 0.090], 0.011),
+    capsule([0.0, 1.539, 0.094], 0.012, [0.022, 1.540, 0.086], 0.009),
 ];
 
 /// Its mesh: one closed surface with normals.
@@ -93,8 +94,8 @@ fn field(p: DVec3) -> f64 {
     let torso = blend_all(p, &TORSO, 0.06);
     let arm = blend_all(p, &ARM, 0.02);
     let fingers = FINGERS.iter().map(|f| f.distance(p)).fold(f64::INFINITY, f64::min);
-    let hand = blend(blend_all(p, &PALM, 0.012), fingers, 0.010);
-    let leg = blend(blend_all(p, &LEG, 0.03), blend_all(p, &FOOT, 0.015), 0.03);
+    let hand = blend(blend(blend_all(p, &PALM, 0.012), fingers, 0.010), THUMB.distance(p), 0.016);
+    let leg = blend(blend_all(p, &LEG, 0.04), blend_all(p, &FOOT, 0.015), 0.03);
     let upper = blend(blend(torso, blend(arm, hand, 0.02), 0.05), head(p), 0.03);
     blend(upper, leg, 0.035)
 }
