@@ -1,3 +1,4 @@
-//! Geometry that knows of no stage.
+//! Small geometry that several stages share.
 
+pub mod segment;
 pub mod topology;

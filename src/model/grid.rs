@@ -67,6 +67,12 @@ impl Grid {
         (p - self.center) / self.voxel + self.dims.as_dvec3() * 0.5
     }
 
+    /// World coordinates to voxels from the centre of the grid's middle voxel, whose coordinates are half of `dims` rounded
+    /// down. Mirrored positions have mirrored results, to the last bit.
+    pub fn to_middle(&self, p: DVec3) -> DVec3 {
+        (p - self.center) / self.voxel
+    }
+
     /// Grid to world coordinates.
     pub fn to_world(&self, g: DVec3) -> DVec3 {
         (g - self.dims.as_dvec3() * 0.5) * self.voxel + self.center
