@@ -5,3 +5,4 @@ pub mod box_tree;
 pub mod closest_point;
 pub mod segment;
 pub mod winding;
+pub mod topology;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use glam::DVec3;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
 use crate::model::{Bone, Skeleton};
@@ -44,6 +44,17 @@ pub fn parse(text: &[u8]) -> Result<Skeleton> {
     let bones =
         list.iter().zip(&names).map(|(value, name)| bone(value, name, &index_of)).collect::<Result<Vec<_>>>()?;
     Skeleton::new(bones)
+}
+
+/// A skeleton as the text of a JSON file that [`parse`] reads back the same.
+pub fn to_text(skeleton: &Skeleton) -> String {
+    let bones = skeleton.bones();
+    let lines = bones.iter().map(|b| {
+        let parent = b.parent.map(|p| bones[p].name.as_str());
+        let (head, tail) = (b.head.to_array(), b.tail.to_array());
+        json!({"name": b.name, "head": head, "tail": tail, "parent": parent, "deform": b.deform}).to_string()
+    });
+    format!("{{\"bones\": [\n{}\n]}}\n", lines.collect::<Vec<_>>().join(",\n"))
 }
 
 /// The line on which a text stops being the JSON that was expected.
@@ -132,6 +143,7 @@ mod tests {
         let deform: Vec<_> = skeleton.bones().iter().map(|b| b.deform).collect();
         assert_eq!(deform, [true, false, true, true, true]);
         assert_eq!(skeleton.bones()[0].tail, DVec3::new(0.0, 3.0, 0.0));
+        assert_eq!(parse(to_text(&skeleton).as_bytes()).unwrap(), skeleton);
     }
 
     #[test]
