@@ -167,11 +167,11 @@ pub fn bind(mesh: &Mesh, skeleton: &Skeleton, params: &Params, progress: Progres
     let rows = match params.method {
         Method::Geodesic => job.geodesic(&weld)?,
         Method::Envelope => {
-            job.start(Stage::Influence)?;
+            job.straight(&weld, &components)?;
             influence::envelope(mesh, &weld, skeleton, &job.use_bone, &params.limits, progress)?
         }
         Method::Closest => {
-            job.start(Stage::Influence)?;
+            job.straight(&weld, &components)?;
             influence::closest(mesh, &weld, skeleton, &job.use_bone, progress)?
         }
     };
@@ -218,6 +218,14 @@ impl Job<'_> {
         report.method = self.params.method;
         report.device = "cpu".into();
         report.warnings.extend(skeleton_size(&self.mesh.bounds(), self.skeleton, &self.use_bone));
+    }
+
+    /// Starts the influence stage of a method that goes by straight distance.
+    fn straight(&mut self, weld: &Weld, components: &Components) -> Result<()> {
+        self.start(Stage::Influence)?;
+        let warnings = influence::boneless_warnings(self.mesh, weld, components, self.skeleton, &self.use_bone);
+        self.report.warnings.extend(warnings);
+        Ok(())
     }
 
     /// Voxels, distances, weights of the welded places.
