@@ -4,6 +4,8 @@
 //! are final once the buckets before it are done, in whatever order they are taken. The solid is cut into regions that
 //! work through a bucket at the same time and hand each other offers between buckets. `docs/crawl.md` has the proofs.
 
+use std::cmp::Ordering;
+
 use rayon::prelude::*;
 
 use super::Neighbors;
@@ -18,6 +20,8 @@ use crate::progress::{Progress, Stage};
 const BONES_AT_ONCE: usize = 1024;
 /// Labels below which a second thread costs more than it saves.
 const LABELS_A_REGION: usize = 40_000;
+/// Bricks and offers below which waking the other threads costs more than it saves.
+const BRICKS_AT_ONCE: usize = 24;
 /// Regions a thread, so that threads with less to do in a bucket can take more of them.
 const REGIONS_A_THREAD: usize = 8;
 
@@ -83,8 +87,7 @@ impl Job<'_> {
         let seeder = Seeder::new(self.grid, self.bricks);
         for bones in self.used.chunks(BONES_AT_ONCE) {
             self.progress.at(Stage::Crawl, 0.0)?;
-            let starts: Vec<Start> =
-                bones.par_iter().map(|&bone| seeder.start(&self.skeleton.bones()[bone])).collect();
+            let starts: Vec<Start> = bones.par_iter().map(|&bone| seeder.start(&self.skeleton.bones()[bone])).collect();
             for (&bone, start) in bones.iter().zip(&starts) {
                 outside.extend(start.outside.map(|distance| (bone, distance)));
                 for &(voxel, distance) in &start.seeds {
@@ -115,7 +118,7 @@ impl Job<'_> {
         let expected = (self.bricks.solid() * self.per_voxel) as f64;
         let boxes = || vec![vec![Vec::new(); regions.len()]; regions.len()];
         let (mut sent, mut sending): (Vec<Vec<Vec<Offer<K>>>>, _) = (boxes(), boxes());
-        let mut bucket = 0;
+        let (mut bucket, mut waiting) = (0, regions.iter().map(Region::waiting).sum::<usize>());
         loop {
             if bucket >= K::END {
                 return Ok(false);
@@ -125,16 +128,18 @@ impl Job<'_> {
                 region.receive(bucket, sent.iter().map(|from| &from[i]));
                 region.process(bucket, &steps, out);
             };
-            match regions {
-                [region] => pass((0, (region, &mut sending[0]))),
-                _ => regions.par_iter_mut().zip(&mut sending).enumerate().for_each(pass),
+            if waiting < BRICKS_AT_ONCE {
+                regions.iter_mut().zip(&mut sending).enumerate().for_each(pass);
+            } else {
+                regions.par_iter_mut().zip(&mut sending).enumerate().for_each(pass);
             }
             std::mem::swap(&mut sent, &mut sending);
             let settled: usize = regions.iter().map(|r| r.settled).sum();
             self.progress.at(Stage::Crawl, (settled as f64 / expected).min(1.0))?;
-            let busy = regions.iter().any(Region::busy) || sent.iter().flatten().any(|out| !out.is_empty());
+            let offers: usize = sent.iter().flatten().map(Vec::len).sum();
+            waiting = offers + regions.iter().map(Region::waiting).sum::<usize>();
             let late = regions.iter().filter_map(|r| r.late.last()).map(|seed| seed.key.bucket()).min();
-            bucket = match (busy, late) {
+            bucket = match (waiting > 0, late) {
                 (true, _) => bucket + 1,
                 (false, Some(next)) => next,
                 (false, None) => return Ok(true),
@@ -283,9 +288,9 @@ impl<'a, K: Key, const N: usize> Region<'a, K, N> {
         }
     }
 
-    /// Whether labels wait to be settled.
-    fn busy(&self) -> bool {
-        self.pending.iter().any(|list| !list.is_empty())
+    /// How many bricks have labels to settle, in all buckets.
+    fn waiting(&self) -> usize {
+        self.pending.iter().map(Vec::len).sum()
     }
 
     /// Offers a label to a voxel; `cycle` is its bucket modulo 3.
@@ -339,10 +344,11 @@ impl<'a, K: Key, const N: usize> Region<'a, K, N> {
         let padded = (cell % 8 + 1) + 10 * (cell / 8 % 8 + 1) + 100 * (cell / 64 + 1);
         let cycles = [(bucket + 1) % 3, (bucket + 2) % 3].map(|c| c as usize);
         for j in 0..N {
-            if record.keys[j].bucket() != bucket {
-                continue;
+            match record.keys[j].bucket().cmp(&bucket) {
+                Ordering::Less => continue,
+                Ordering::Equal => self.settled += 1,
+                Ordering::Greater => break,
             }
-            self.settled += 1;
             for step in bits(steps.moves.after(record.arrivals[j], record.solid)) {
                 let key = record.keys[j].plus(steps.moves.length[step]);
                 let (which, target) = steps.targets[padded + steps.shift[step]];

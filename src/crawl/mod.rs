@@ -136,8 +136,7 @@ pub fn crawl(
 fn bone_outside(grid: &Grid, skeleton: &Skeleton, bone: usize, voxels: f64) -> Warning {
     let name = &skeleton.bones()[bone].name;
     let away = four_digits(voxels * grid.voxel());
-    let message =
-        format!("bone \"{name}\" lies outside the mesh; it starts at the nearest solid voxel, {away} away");
+    let message = format!("bone \"{name}\" lies outside the mesh; it starts at the nearest solid voxel, {away} away");
     Warning::new(Code::BoneOutside, message).bone(name)
 }
 

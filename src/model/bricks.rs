@@ -179,7 +179,15 @@ impl Bricks {
     /// to 8, with the voxel at x in bit x+1.
     pub fn halo(&self, slot: usize) -> [u16; 100] {
         // For each padded coordinate, which of three bricks it lies in, and where there.
-        let split = |i: usize| if i == 0 { (0, 7) } else if i == 9 { (2, 0) } else { (1, i - 1) };
+        let split = |i: usize| {
+            if i == 0 {
+                (0, 7)
+            } else if i == 9 {
+                (2, 0)
+            } else {
+                (1, i - 1)
+            }
+        };
         let near = &self.neighbors[slot];
         let row = |brick: usize, y: usize, z: usize| match near[brick] {
             Self::ABSENT => 0,
@@ -282,9 +290,7 @@ mod tests {
     }
 
     fn everywhere(dims: UVec3) -> impl Iterator<Item = UVec3> {
-        (0..dims.z).flat_map(move |z| {
-            (0..dims.y).flat_map(move |y| (0..dims.x).map(move |x| UVec3::new(x, y, z)))
-        })
+        (0..dims.z).flat_map(move |z| (0..dims.y).flat_map(move |y| (0..dims.x).map(move |x| UVec3::new(x, y, z))))
     }
 
     #[test]
