@@ -152,7 +152,7 @@ mod tests {
         let six = Moves::new(Neighbors::Six);
         let mut counts: Vec<u32> = bits(six.all).map(|s| six.after(1 << s, ALL).count_ones()).collect();
         counts.sort_unstable();
-        assert_eq!(counts, [1, 1, 3, 3, 5, 5]);
+        assert_eq!(counts, [1, 2, 3, 3, 4, 5]);
     }
 
     #[test]
