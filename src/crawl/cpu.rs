@@ -117,13 +117,13 @@ impl Job<'_> {
         let steps = Steps::new(self.bricks, moves, bounds);
         let expected = (self.bricks.solid() * self.per_voxel) as f64;
         let boxes = || vec![vec![Vec::new(); regions.len()]; regions.len()];
-        let (mut sent, mut sending): (Vec<Vec<Vec<Offer<K>>>>, _) = (boxes(), boxes());
+        let (mut sent, mut sending): (Vec<Outbox<K>>, _) = (boxes(), boxes());
         let (mut bucket, mut waiting) = (0, regions.iter().map(Region::waiting).sum::<usize>());
         loop {
             if bucket >= K::END {
                 return Ok(false);
             }
-            let pass = |(i, (region, out)): (usize, (&mut Region<K, N>, &mut Vec<Vec<Offer<K>>>))| {
+            let pass = |(i, (region, out)): (usize, (&mut Region<K, N>, &mut Outbox<K>))| {
                 out.iter_mut().for_each(Vec::clear);
                 region.receive(bucket, sent.iter().map(|from| &from[i]));
                 region.process(bucket, &steps, out);
@@ -217,6 +217,9 @@ struct Offer<K> {
     cell: u16,
     step: u8,
 }
+
+/// What a region sends to each region.
+type Outbox<K> = Vec<Vec<Offer<K>>>;
 
 /// A bone that starts some way off.
 #[derive(Debug, Clone, Copy)]
@@ -328,7 +331,7 @@ impl<'a, K: Key, const N: usize> Region<'a, K, N> {
         for &brick in &list {
             let state = &mut self.bricks[brick as usize];
             state.listed[cycle] = false;
-            let cells = std::mem::replace(&mut state.pending[cycle], [0; 8]);
+            let cells = std::mem::take(&mut state.pending[cycle]);
             for cell in set_bits(cells) {
                 self.settle(bucket, brick as usize, cell, steps, out);
             }
@@ -379,7 +382,7 @@ struct Steps<'a> {
 
 impl<'a> Steps<'a> {
     fn new(bricks: &'a Bricks, moves: &'a Moves, bounds: &'a [usize]) -> Self {
-        let split = |i: usize| ((i + 7) / 8, (i + 7) % 8);
+        let split = |i: usize| (i.div_ceil(8), (i + 7) % 8);
         let targets = (0..1111usize)
             .map(|i| {
                 let Some(place) = i.checked_sub(111) else { return (0, 0) };
