@@ -393,10 +393,28 @@ fn a_bone_outside_is_named_and_starts_nearby() {
 }
 
 #[test]
+fn however_far_a_bone_is_it_starts_somewhere() {
+    let v = scene(UVec3::new(16, 12, 12), |v| v.x % 3 != 1);
+    let far = DVec3::X * 3e38;
+    let inside = DVec3::new(0.1, 0.2, 0.3);
+    // A point, a segment that stays out, one that comes in, and one right through along y.
+    let s = skeleton(&[(far, far), (far, far + DVec3::Y * 1e38), (inside, far), (DVec3::Y * -1e37, DVec3::Y * 1e37)]);
+    let (found, warnings) = crawl(&v, &s, &[true; 4], 4, Neighbors::TwentySix, Progress::NONE).unwrap();
+    let named: Vec<_> = warnings.iter().map(|w| w.bone.clone().unwrap()).collect();
+    assert_eq!(named, ["m0", "z1"]);
+    assert!(warnings[0].message.ends_with("3e38 away"), "{}", warnings[0].message);
+    let all: Vec<Label> =
+        reference::voxels(v.grid.dims()).flat_map(|voxel| found.at(voxel).collect::<Vec<_>>()).collect();
+    let nearest = |bone| all.iter().filter(|l| l.bone == bone).map(|l| l.distance).fold(f64::INFINITY, f64::min);
+    assert_eq!([nearest(0), nearest(1)], [2f64.powi(31); 2]);
+    assert!(nearest(2) < 1.0 && nearest(3) < 1.0);
+}
+
+#[test]
 fn starts_are_the_same_at_any_scale_and_mirrored() {
     let size = UVec3::new(24, 20, 9);
     let mut random = Random(21);
-    let (g, keep) = (grid(size, 1.0), |v: UVec3| (v.x.abs_diff(13) + v.y * 3 + v.z) % 5 != 0);
+    let (g, keep) = (grid(size, 1.0), |v: UVec3| !(v.x.abs_diff(13) + v.y * 3 + v.z).is_multiple_of(5));
     let plain = bones(&mut random, &g, 20);
     let expected = run(&voxels(g, filled(&g, keep)), &plain, 4, Neighbors::TwentySix);
     for (scale, mirror) in [(1e-3, false), (1e3, false), (1.0, true), (1e3, true)] {
