@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use glam::{DVec3, UVec3};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use skinbind::crawl::seeds::{crossed, touches};
 use skinbind::crawl::{Label, Labels, Neighbors, crawl, reference};
 use skinbind::model::{BitGrid, Bone, Bounds, Code, Grid, Skeleton};
@@ -207,7 +208,7 @@ fn the_comparison_notices_one_wrong_label() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 96, rng_seed: RngSeed::Fixed(2026), failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn any_scene_bit_for_bit(seed: u64, kind in 0usize..30, labels in 2usize..10, count in 1usize..14, six: bool,
                              x in 16u32..27, y in 1u32..14, z in 1u32..14) {

@@ -170,7 +170,7 @@ fn cut(bricks: &Bricks, per_voxel: usize) -> Vec<usize> {
 struct Record<K, const N: usize> {
     /// The nearest bones so far, in order.
     keys: [K; N],
-    /// For each, over which steps it came at this distance (bits); `STAY` where the bone starts here.
+    /// For each, the bit of a step over which it came at this distance, or of `STAY` where the bone starts here.
     arrivals: [u32; N],
     /// Which of the 27 voxels around are solid.
     solid: u32,
@@ -191,7 +191,7 @@ impl<K: Key, const N: usize> Record<K, N> {
             at += 1;
         }
         if self.keys[at] == key {
-            self.arrivals[at] |= arrivals;
+            // Of several steps over which a label comes at the same distance any one will do: `docs/crawl.md`.
             return false;
         }
         // What goes is the same bone further away, or else the last.
