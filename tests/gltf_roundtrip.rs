@@ -104,6 +104,8 @@ fn rich() -> Doc {
     let morph = doc.positions(&[[0., 0., 0.5]; 4]);
     doc.column(&[1, 2, 3, 4], U8, "SCALAR", 4);
     let times = doc.column(bytemuck::cast_slice(&[0f32, 1.]), F32, "SCALAR", 2);
+    doc.root["accessors"][times]["min"] = json!([0.0]);
+    doc.root["accessors"][times]["max"] = json!([1.0]);
     let moves = doc.column(bytemuck::cast_slice(&[[0f32; 3], [1.; 3]]), F32, "VEC3", 2);
     let mesh = &mut doc.root["meshes"][0];
     mesh["name"] = "skin".into();
