@@ -439,3 +439,25 @@ fn chunks_of_other_kinds_are_kept() {
     assert!(out.ends_with(b"\x08\0\0\0ACMEhello\0\0\0"));
     assert_eq!(u32::from_le_bytes(out[8..12].try_into().unwrap()) as usize, out.len());
 }
+
+#[test]
+fn buffers_become_one_and_stand_ins_stay_without_data() {
+    let mut doc = tetrahedron();
+    let length = doc.bin.len();
+    let compressed = |buffer: u32| json!({"ACME_compression": {"buffer": buffer, "byteOffset": 1, "byteLength": 2}});
+    doc.root["buffers"] = json!([{"byteLength": length}, {"byteLength": 48, "extras": "stand-in"},
+        {"byteLength": 3, "uri": "data:,abc"}]);
+    doc.push("bufferViews", json!({"buffer": 1, "byteLength": 48, "extensions": compressed(2)}));
+    doc.push("bufferViews", json!({"buffer": 2, "byteOffset": 1, "byteLength": 2, "extensions": compressed(0)}));
+    let back = again(&open(&doc));
+    let start = length.next_multiple_of(4);
+    let json = back.json();
+    assert_eq!(json["buffers"], json!([{"byteLength": start + 3}, {"byteLength": 48, "extras": "stand-in"}]));
+    let moved = json!({"ACME_compression": {"buffer": 0, "byteOffset": start + 1, "byteLength": 2}});
+    assert_eq!(json["bufferViews"][2], json!({"buffer": 1, "byteLength": 48, "extensions": moved}));
+    let last = json!({"buffer": 0, "byteOffset": start + 1, "byteLength": 2, "extensions": compressed(0)});
+    assert_eq!(json["bufferViews"][3], last);
+    assert_eq!(json["bufferViews"][0], open(&doc).json()["bufferViews"][0]);
+    let bytes = open(&doc).glb().unwrap().to_vec();
+    assert!(bytes.ends_with(b"abc\0"));
+}
