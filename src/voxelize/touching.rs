@@ -26,6 +26,10 @@ const PROBES: usize = 200_000;
 /// Candidates looked at more closely, spread evenly, at most; and how many ways along the surface are searched.
 const CANDIDATES: usize = 256;
 const WAYS: usize = 12;
+/// Places of the surface that a search of a way may visit: this many and a share of all (a search costs some 0.1 us a place).
+/// A way not found to be long within that is taken for a crease: a warning less, never a false one.
+const VISITS: usize = 1000;
+const VISITS_SHARE: usize = 32;
 /// Edge length, in voxels, of the cells in which facing triangles are looked up.
 const CELL: f64 = 4.0;
 
@@ -176,9 +180,12 @@ impl Search<'_> {
             let other = self.mesh.triangles()[facing];
             let [a, b, c] = self.corners(other);
             let cosine = (b - a).cross(c - a).normalize_or_zero().dot(spot.normal) * sign(other);
-            let joined = own.iter().any(|v| other.iter().any(|w| self.weld.place_of[*v as usize] == self.weld.place_of[*w as usize]));
+            let joined = own
+                .iter()
+                .any(|v| other.iter().any(|w| self.weld.place_of[*v as usize] == self.weld.place_of[*w as usize]));
             let steps = (width * 8.0).ceil() as u32;
-            let solid = (0..=steps).all(|i| self.is_solid(spot.at + spot.normal * (width * f64::from(i) / f64::from(steps))));
+            let solid =
+                (0..=steps).all(|i| self.is_solid(spot.at + spot.normal * (width * f64::from(i) / f64::from(steps))));
             (cosine < FACING && !joined && solid && width > 0.0).then_some(Gap { spot: *spot, facing, width })
         };
         spots.iter().filter_map(hit).collect()
@@ -208,7 +215,8 @@ impl Search<'_> {
             return None;
         }
         let edges = self.edges();
-        gaps.iter().find(|gap| !self.near_along_surface(&edges, gap)).map(|gap| gap.width)
+        let mut length = vec![f64::INFINITY; self.weld.places()];
+        gaps.iter().find(|gap| self.far_along_surface(&edges, gap, &mut length)).map(|gap| gap.width)
     }
 
     /// For each place the places it shares an edge with (twice where two triangles do), as ends of lists and lists.
@@ -234,45 +242,50 @@ impl Search<'_> {
         (ends, lists)
     }
 
-    /// Whether a way over edges shorter than a crease's leads from one side of the gap to the other (A* search).
-    fn near_along_surface(&self, (ends, lists): &(Vec<u32>, Vec<u32>), gap: &Gap) -> bool {
+    /// Whether every way over edges from one side of the gap to the other is longer than a crease's (A* search).
+    /// `length` is scratch: infinity at every place, before and after.
+    fn far_along_surface(&self, (ends, lists): &(Vec<u32>, Vec<u32>), gap: &Gap, length: &mut [f64]) -> bool {
         let places = |n: usize| self.mesh.triangles()[n].map(|v| self.weld.place_of[v as usize]);
         let at = |p: u32| self.grid.to_grid(self.mesh.positions()[self.weld.first[p as usize] as usize]);
         let goals = places(gap.facing);
         let goal = gap.spot.at + gap.spot.normal * gap.width;
-        // Non-negative numbers are ordered as their bits are.
-        let key = |length: f64, p: u32| Reverse(((length + (at(p) - goal).length()).to_bits(), p));
-        let mut length: HashMap<u32, f64> = HashMap::new();
+        // Numbers that are not negative are ordered as their bits are.
+        let key = |way: f64, p: u32| Reverse(((way + (at(p) - goal).length()).to_bits(), p));
+        let mut seen = Vec::new();
         let mut todo = BinaryHeap::new();
         for p in places(gap.spot.triangle) {
-            let way = (at(p) - gap.spot.at).length();
-            length.insert(p, way);
-            todo.push(key(way, p));
+            length[p as usize] = (at(p) - gap.spot.at).length();
+            seen.push(p);
+            todo.push(key(length[p as usize], p));
         }
-        while let Some(Reverse((estimate, p))) = todo.pop() {
+        let mut visits = VISITS + self.weld.places() / VISITS_SHARE;
+        let far = loop {
+            let Some(Reverse((estimate, p))) = todo.pop() else { break true };
             if f64::from_bits(estimate) > CREASE {
-                return false;
+                break true;
             }
-            if goals.contains(&p) {
-                return true;
+            visits -= 1;
+            if goals.contains(&p) || visits == 0 {
+                break false;
             }
-            let so_far = length[&p];
+            let here = at(p);
             for &q in &lists[ends[p as usize] as usize..ends[p as usize + 1] as usize] {
-                let way = so_far + (at(q) - at(p)).length();
-                if length.get(&q).is_none_or(|&known| way < known) {
-                    length.insert(q, way);
+                let way = length[p as usize] + (at(q) - here).length();
+                if way < length[q as usize] {
+                    length[q as usize] = way;
+                    seen.push(q);
                     todo.push(key(way, q));
                 }
             }
-        }
-        false
+        };
+        seen.into_iter().for_each(|p| length[p as usize] = f64::INFINITY);
+        far
     }
 }
 
 /// The cells of the box that two cells span.
 fn cells(a: UVec3, b: UVec3) -> impl Iterator<Item = UVec3> {
     let (min, max) = (a.min(b), a.max(b));
-    (min.z..=max.z).flat_map(move |z| {
-        (min.y..=max.y).flat_map(move |y| (min.x..=max.x).map(move |x| UVec3::new(x, y, z)))
-    })
+    (min.z..=max.z)
+        .flat_map(move |z| (min.y..=max.y).flat_map(move |y| (min.x..=max.x).map(move |x| UVec3::new(x, y, z))))
 }
