@@ -24,14 +24,14 @@ const CREASE: f64 = 12.0;
 /// Triangles probed, spread evenly, at most.
 const PROBES: usize = 200_000;
 /// Candidates looked at more closely, spread evenly, at most; and how many ways along the surface are searched.
-const CANDIDATES: usize = 256;
-const WAYS: usize = 12;
+const CANDIDATES: usize = 64;
+const WAYS: usize = 6;
 /// Places of the surface that a search of a way may visit: this many and a share of all (a search costs some 0.1 us a place).
 /// A way not found to be long within that is taken for a crease: a warning less, never a false one.
 const VISITS: usize = 1000;
 const VISITS_SHARE: usize = 32;
 /// Edge length, in voxels, of the cells in which facing triangles are looked up.
-const CELL: f64 = 4.0;
+const CELL: f64 = 2.0;
 
 /// A spot of the surface (the centre of a triangle) from which another part may be seen.
 #[derive(Clone, Copy)]
