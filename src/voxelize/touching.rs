@@ -25,10 +25,10 @@ const CREASE: f64 = 12.0;
 const PROBES: usize = 200_000;
 /// Candidates looked at more closely, spread evenly, at most; and how many ways along the surface are searched.
 const CANDIDATES: usize = 64;
-const WAYS: usize = 4;
+const WAYS: usize = 12;
 /// Places of the surface that a search of a way may visit: this many and a share of all (a search costs some 0.1 us a place).
 /// A way not found to be long within that is taken for a crease: a warning less, never a false one.
-const VISITS: usize = 1000;
+const VISITS: usize = 600;
 const VISITS_SHARE: usize = 256;
 /// Edge length, in voxels, of the cells in which facing triangles are looked up.
 const CELL: f64 = 2.0;
