@@ -94,7 +94,7 @@ fn field(p: DVec3) -> f64 {
     let torso = blend_all(p, &TORSO, 0.06);
     let arm = blend_all(p, &ARM, 0.02);
     let fingers = FINGERS.iter().map(|f| f.distance(p)).fold(f64::INFINITY, f64::min);
-    let hand = blend(blend(blend_all(p, &PALM, 0.012), fingers, 0.010), THUMB.distance(p), 0.016);
+    let hand = blend(blend(blend_all(p, &PALM, 0.012), fingers, 0.010), THUMB.distance(p), 0.026);
     let leg = blend(blend_all(p, &LEG, 0.04), blend_all(p, &FOOT, 0.015), 0.03);
     let upper = blend(blend(torso, blend(arm, hand, 0.02), 0.05), head(p), 0.03);
     blend(upper, leg, 0.035)
