@@ -4,8 +4,10 @@
 
 pub mod crawl;
 pub mod error;
+pub mod io;
 pub mod model;
 pub mod progress;
+pub mod skin;
 pub mod voxelize;
 
 pub use error::{Error, Result};
