@@ -3,6 +3,7 @@
 
 mod cpu;
 pub mod dual_quaternion;
+mod kernel;
 pub mod reference;
 pub mod split;
 
@@ -11,7 +12,8 @@ use glam::{DVec3, DVec4};
 use crate::error::{Error, Result};
 use crate::model::{Influence, Palette};
 
-pub use cpu::{SkinInput, vector_unit};
+pub use cpu::SkinInput;
+pub use kernel::vector_unit;
 
 /// How the joints' motions are blended.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
