@@ -20,7 +20,7 @@ pub(super) struct Quad {
 /// Four columns (x, y, z, translation), or two halves of a dual quaternion, four lanes each.
 pub(super) type Lanes<const N: usize> = [[f64; 4]; N];
 
-/// A stretch of a surface; empty slices for what it does not have.
+/// A run of vertices of a surface; empty slices for what it does not have.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'a> {
     pub(super) positions: &'a [DVec3],
@@ -28,14 +28,15 @@ pub(super) struct Part<'a> {
     pub(super) tangents: &'a [DVec4],
 }
 
-/// Where the posed vertices of a part go.
+/// Where the posed vertices of such a run go.
 pub(super) struct PartMut<'a> {
     pub(super) positions: &'a mut [DVec3],
     pub(super) normals: &'a mut [DVec3],
     pub(super) tangents: &'a mut [DVec4],
 }
 
-/// The weights of a part: `ends` as in [`SkinInput`], with the end of the vertex before in front.
+/// The weights of a part: the quads of vertex v are those from `ends[v]` to `ends[v + 1]`; without ends
+/// each vertex has one.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
     pub(super) quads: &'a [Quad],
@@ -45,8 +46,8 @@ pub(super) struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// The quads of a vertex: at least one.
     #[inline(always)]
-    pub(super) fn of(&self, vertex: usize) -> &'a [Quad] {
-        if self.ends.is_empty() {
+    fn of<const ONE: bool>(&self, vertex: usize) -> &'a [Quad] {
+        if ONE {
             std::slice::from_ref(&self.quads[vertex])
         } else {
             &self.quads[self.ends[vertex]..self.ends[vertex + 1]]
@@ -115,51 +116,64 @@ const FUSED_BASELINE: bool = cfg!(any(target_arch = "aarch64", target_feature = 
 #[multiversion(targets("x86_64+avx2+fma"))]
 pub(super) fn linear_best(rows: Rows, palette: &[Lanes<4>], rest: Part, out: &mut PartMut) {
     if target_cfg_f!(target_feature = "fma") {
-        linear_kernel::<true, BLOCK>(rows, palette, rest, out);
+        linear::<true, true>(rows, palette, rest, out);
     } else {
-        linear_kernel::<FUSED_BASELINE, 1>(rows, palette, rest, out);
+        linear::<FUSED_BASELINE, false>(rows, palette, rest, out);
     }
 }
 
 pub(super) fn linear_baseline(rows: Rows, palette: &[Lanes<4>], rest: Part, out: &mut PartMut) {
-    linear_kernel::<FUSED_BASELINE, 1>(rows, palette, rest, out);
+    linear::<FUSED_BASELINE, false>(rows, palette, rest, out);
 }
 
 #[multiversion(targets("x86_64+avx2+fma"))]
 pub(super) fn dual_best(rows: Rows, palette: &[Lanes<2>], rest: Part, out: &mut PartMut) {
     if target_cfg_f!(target_feature = "fma") {
-        dual_kernel::<true>(rows, palette, rest, out);
+        dual::<true>(rows, palette, rest, out);
     } else {
-        dual_kernel::<FUSED_BASELINE>(rows, palette, rest, out);
+        dual::<FUSED_BASELINE>(rows, palette, rest, out);
     }
 }
 
 pub(super) fn dual_baseline(rows: Rows, palette: &[Lanes<2>], rest: Part, out: &mut PartMut) {
-    dual_kernel::<FUSED_BASELINE>(rows, palette, rest, out);
+    dual::<FUSED_BASELINE>(rows, palette, rest, out);
 }
 
-/// Linear blend of one part. `N` is the block for points alone: with four lanes to a register the fourth lane must be
-/// kept alive through a buffer, or the compiler falls back to two; with two lanes it is better gone at once.
 #[inline(always)]
-fn linear_kernel<const F: bool, const N: usize>(rows: Rows, palette: &[Lanes<4>], rest: Part, out: &mut PartMut) {
+fn linear<const F: bool, const WIDE: bool>(rows: Rows, palette: &[Lanes<4>], rest: Part, out: &mut PartMut) {
+    if rows.ends.is_empty() {
+        linear_kernel::<F, true, WIDE>(rows, palette, rest, out);
+    } else {
+        linear_kernel::<F, false, WIDE>(rows, palette, rest, out);
+    }
+}
+
+#[inline(always)]
+fn dual<const F: bool>(rows: Rows, palette: &[Lanes<2>], rest: Part, out: &mut PartMut) {
+    if rows.ends.is_empty() {
+        dual_kernel::<F, true>(rows, palette, rest, out);
+    } else {
+        dual_kernel::<F, false>(rows, palette, rest, out);
+    }
+}
+
+/// Linear blend of one part.
+#[inline(always)]
+fn linear_kernel<const F: bool, const ONE: bool, const WIDE: bool>(
+    rows: Rows,
+    palette: &[Lanes<4>],
+    rest: Part,
+    out: &mut PartMut,
+) {
     if rest.normals.is_empty() && rest.tangents.is_empty() {
-        for_each_row::<N>(rows, rest.positions, out.positions, |rows, points, posed| {
-            let mut moved = [[0.0; 4]; N];
-            for ((v, p), m) in points.iter().enumerate().zip(&mut moved) {
-                *m = move_point::<F>(&blend::<F, 4>(rows.of(v), palette), p.to_array());
-            }
-            for (o, m) in posed.iter_mut().zip(&moved) {
-                *o = DVec3::new(m[0], m[1], m[2]);
-            }
-        });
-        return;
+        return linear_points::<F, ONE, WIDE>(rows, palette, rest.positions, out.positions);
     }
     for start in (0..rest.positions.len()).step_by(BLOCK) {
         let end = (start + BLOCK).min(rest.positions.len());
         let (rows, rest, out) = (rows.range(start, end), rest.range(start, end), out.range(start, end));
         let mut matrices = [[[0.0; 4]; 4]; BLOCK];
         for (v, m) in matrices[..end - start].iter_mut().enumerate() {
-            *m = blend::<F, 4>(rows.of(v), palette);
+            *m = blend::<F, 4>(rows.of::<ONE>(v), palette);
         }
         for ((m, p), o) in matrices.iter().zip(rest.positions).zip(out.positions) {
             let moved = move_point::<F>(m, p.to_array());
@@ -176,17 +190,15 @@ fn linear_kernel<const F: bool, const N: usize>(rows: Rows, palette: &[Lanes<4>]
 
 /// Dual quaternion blend of one part: quaternions of a block are blended one by one, then all points moved in step.
 #[inline(always)]
-fn dual_kernel<const F: bool>(rows: Rows, palette: &[Lanes<2>], rest: Part, out: &mut PartMut) {
+fn dual_kernel<const F: bool, const ONE: bool>(rows: Rows, palette: &[Lanes<2>], rest: Part, out: &mut PartMut) {
     for start in (0..rest.positions.len()).step_by(BLOCK) {
         let end = (start + BLOCK).min(rest.positions.len());
         let (rows, rest, out) = (rows.range(start, end), rest.range(start, end), out.range(start, end));
         let mut motions = [[[0.0; 4]; 2]; BLOCK];
         for (v, m) in motions[..end - start].iter_mut().enumerate() {
-            *m = blend_dual::<F>(rows.of(v), palette);
+            *m = blend_dual::<F>(rows.of::<ONE>(v), palette);
         }
-        for ((m, p), o) in motions.iter().zip(rest.positions).zip(out.positions) {
-            *o = move_rigidly::<F>(m, *p);
-        }
+        move_block::<F>(&motions, rest.positions, out.positions);
         for ((m, n), o) in motions.iter().zip(rest.normals).zip(out.normals) {
             *o = turn::<F>(m, *n);
         }
@@ -196,17 +208,48 @@ fn dual_kernel<const F: bool>(rows: Rows, palette: &[Lanes<2>], rest: Part, out:
     }
 }
 
-/// Calls `run` with blocks of N vertices and then with what is left, one by one.
+/// Moves the points of a block in step. A whole block has a length that the compiler knows, and so can use all lanes.
 #[inline(always)]
-fn for_each_row<const N: usize>(
+fn move_block<const F: bool>(motions: &[Lanes<2>; BLOCK], points: &[DVec3], posed: &mut [DVec3]) {
+    if points.len() == BLOCK
+        && let (Some(points), Some(posed)) = (points.first_chunk::<BLOCK>(), posed.first_chunk_mut::<BLOCK>())
+    {
+        for ((m, p), o) in motions.iter().zip(points).zip(posed) {
+            *o = move_rigidly::<F>(m, *p);
+        }
+    } else {
+        for ((m, p), o) in motions.iter().zip(points).zip(posed) {
+            *o = move_rigidly::<F>(m, *p);
+        }
+    }
+}
+
+/// Linear blend of points alone. With four lanes to a register (`WIDE`) the fourth lane, which no point needs, is kept alive
+/// through a buffer, or the compiler falls back to two; with two lanes it is better gone at once.
+#[inline(always)]
+fn linear_points<const F: bool, const ONE: bool, const WIDE: bool>(
     rows: Rows,
+    palette: &[Lanes<4>],
     points: &[DVec3],
     posed: &mut [DVec3],
-    run: impl Fn(Rows, &[DVec3], &mut [DVec3]),
 ) {
-    for start in (0..points.len()).step_by(N) {
-        let end = (start + N).min(points.len());
-        run(rows.range(start, end), &points[start..end], &mut posed[start..end]);
+    let rows = rows.range(0, points.len());
+    if !WIDE {
+        for ((v, p), o) in points.iter().enumerate().zip(posed) {
+            let m = move_point::<F>(&blend::<F, 4>(rows.of::<ONE>(v), palette), p.to_array());
+            *o = DVec3::new(m[0], m[1], m[2]);
+        }
+        return;
+    }
+    for (block, (points, posed)) in points.chunks(BLOCK).zip(posed.chunks_mut(BLOCK)).enumerate() {
+        let rows = rows.range(block * BLOCK, block * BLOCK + points.len());
+        let mut moved = [[0.0; 4]; BLOCK];
+        for ((v, p), m) in points.iter().enumerate().zip(&mut moved) {
+            *m = move_point::<F>(&blend::<F, 4>(rows.of::<ONE>(v), palette), p.to_array());
+        }
+        for (o, m) in posed.iter_mut().zip(&moved) {
+            *o = DVec3::new(m[0], m[1], m[2]);
+        }
     }
 }
 
@@ -218,7 +261,13 @@ fn multiply_add<const FUSED: bool>(a: f64, b: f64, c: f64) -> f64 {
 
 #[inline(always)]
 fn first_term<const N: usize>(weight: f64, term: &Lanes<N>) -> Lanes<N> {
-    term.map(|lanes| lanes.map(|x| weight * x))
+    let mut product = [[0.0; 4]; N];
+    for (product, term) in product.iter_mut().zip(term) {
+        for (p, x) in product.iter_mut().zip(term) {
+            *p = weight * x;
+        }
+    }
+    product
 }
 
 #[inline(always)]
@@ -251,7 +300,8 @@ fn blend<const F: bool, const N: usize>(quads: &[Quad], palette: &[Lanes<N>]) ->
 fn blend_dual<const F: bool>(quads: &[Quad], palette: &[Lanes<2>]) -> Lanes<2> {
     let (first, more) = (&quads[0], &quads[1..]);
     let pivot = &palette[usize::from(first.joints[0])];
-    let [b, c, d] = [1, 2, 3].map(|i| &palette[usize::from(first.joints[i])]);
+    let term = |i: usize| &palette[usize::from(first.joints[i])];
+    let (b, c, d) = (term(1), term(2), term(3));
     let dots = [dot(&pivot[0], &b[0]), dot(&pivot[0], &c[0]), dot(&pivot[0], &d[0])];
     let mut weights = [first.weights[1], first.weights[2], first.weights[3]];
     for (w, dot) in weights.iter_mut().zip(dots) {
