@@ -10,6 +10,7 @@ pub mod influence;
 pub mod io;
 pub mod model;
 pub mod progress;
+pub mod skin;
 pub mod voxelize;
 
 pub use error::{Error, Result};
