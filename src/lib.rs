@@ -4,6 +4,8 @@
 
 pub mod crawl;
 pub mod error;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 pub mod model;
 pub mod progress;
 pub mod voxelize;
