@@ -1,5 +1,8 @@
 //! Mesh to solid voxels: the boundary by conservative triangle-box overlap, then the inside.
 
+#[cfg(feature = "gpu")]
+pub mod gpu;
+
 use crate::error::Result;
 use crate::model::{BitGrid, Grid, Mesh, Warning, Weld};
 use crate::progress::Progress;

@@ -1,0 +1,8 @@
+//! Voxelization on the GPU: the surface, the inside, and the solid voxels gathered into bricks.
+//!
+//! Each step is a struct of kernels, compiled once a device, and a job, a state machine that records bounded work into
+//! the caller's encoder. The result equals that of the CPU bit for bit, since both decide in integers.
+
+mod surface;
+
+pub use surface::{SurfaceJob, SurfaceKernels, SurfaceParams, WGSL as SURFACE_WGSL};
