@@ -5,12 +5,15 @@ use std::mem::{offset_of, size_of};
 use std::path::Path;
 
 use naga::valid::{Capabilities, ValidationFlags, Validator};
-use naga::{AddressSpace, Module, TypeInner};
+use naga::{AddressSpace, ArraySize, Module, TypeInner};
 use skinbind::gpu::required_limits;
-use skinbind::voxelize::gpu::{SURFACE_WGSL, SurfaceParams};
+use skinbind::voxelize::gpu::{
+    BRICKS_WGSL, Brick, BrickParams, FloodParams, INTERIOR_WGSL, SURFACE_WGSL, SurfaceParams,
+};
 
 /// The shaders as they are handed to the device: the file's name and its parts.
-const SHADERS: [(&str, &[&str]); 1] = [("voxelize.wgsl", &SURFACE_WGSL)];
+const SHADERS: [(&str, &[&str]); 3] =
+    [("voxelize.wgsl", &SURFACE_WGSL), ("interior.wgsl", &INTERIOR_WGSL), ("bricks.wgsl", &BRICKS_WGSL)];
 
 fn parsed(name: &str) -> Module {
     let (_, parts) = SHADERS.iter().find(|(shader, _)| *shader == name).expect("a shader");
@@ -68,7 +71,13 @@ fn all_shaders_keep_within_the_default_limits() {
         assert!(storage <= limits.max_storage_buffers_per_shader_stage as usize, "{name}: {storage} storage buffers");
         let workgroup: u32 = variables()
             .filter(|v| v.space == AddressSpace::WorkGroup)
-            .map(|v| module.types[v.ty].inner.size(module.to_ctx()))
+            .map(|v| match module.types[v.ty].inner {
+                // As many entries as the workgroup has invocations, at most.
+                TypeInner::Array { size: ArraySize::Pending(_), stride, .. } => {
+                    stride * limits.max_compute_invocations_per_workgroup
+                }
+                ref inner => inner.size(module.to_ctx()),
+            })
             .sum();
         assert!(
             workgroup <= limits.max_compute_workgroup_storage_size,
@@ -79,6 +88,12 @@ fn all_shaders_keep_within_the_default_limits() {
 
 #[test]
 fn structs_are_laid_out_as_on_the_host() {
-    let voxelize = parsed("voxelize.wgsl");
-    assert_same_layout!(&voxelize, SurfaceParams: dims, words_per_row, slab_first, slab_slices, triangles, first_item, items);
+    let (surface, flood, bricks) = (parsed("voxelize.wgsl"), parsed("interior.wgsl"), parsed("bricks.wgsl"));
+    assert_same_layout!(&surface, SurfaceParams: dims, words_per_row, slab_first, slab_slices, triangles, first_item, items);
+    assert_same_layout!(&flood, FloodParams: words_per_row, rows, first, slices, bound_slices);
+    assert_same_layout!(
+        &bricks,
+        BrickParams: dims, words_per_row, extent, first_slice, first_place, places, first_block, blocks
+    );
+    assert_same_layout!(&bricks, Brick: place, first_voxel, mask);
 }

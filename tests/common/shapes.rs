@@ -1,4 +1,5 @@
-//! Meshes to test on, and seeded random numbers.
+//! Meshes to test on, and seeded random numbers. Each test file uses some of them.
+#![allow(dead_code)]
 
 use glam::DVec3;
 use skinbind::model::Mesh;

@@ -3,6 +3,12 @@
 //! Each step is a struct of kernels, compiled once a device, and a job, a state machine that records bounded work into
 //! the caller's encoder. The result equals that of the CPU bit for bit, since both decide in integers.
 
+mod bricks;
+mod interior;
 mod surface;
 
+pub use bricks::{
+    ABSENT, Brick, BrickJob, BrickKernels, BrickParams, BrickTotals, EDGE, GpuBricks, WGSL as BRICKS_WGSL,
+};
+pub use interior::{FloodJob, FloodParams, InteriorKernels, WGSL as INTERIOR_WGSL};
 pub use surface::{SurfaceJob, SurfaceKernels, SurfaceParams, WGSL as SURFACE_WGSL};
