@@ -116,6 +116,8 @@ impl Context {
     /// # Errors
     /// [`Error::Device`] with the first thing that went wrong.
     pub fn check(&self) -> Result<()> {
+        // The driver's news arrive when the device is polled. That fails only where there is something to wait for.
+        let _ = self.device.poll(wgpu::PollType::Poll);
         match &*self.fault.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) {
             Some(what) => Err(Error::Device { name: self.info.name.clone(), what: what.clone() }),
             None => Ok(()),
