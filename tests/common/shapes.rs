@@ -87,7 +87,7 @@ pub fn soup(seed: u64, triangles: u32) -> Mesh {
         positions.extend([a, b, c]);
     }
     // Whole lattice steps, half of them whole voxels: without them contact would be rare.
-    let places = if seed % 2 == 0 { 64.0 } else { 64.0 * 256.0 };
+    let places = if seed.is_multiple_of(2) { 64.0 } else { 64.0 * 256.0 };
     positions.iter_mut().for_each(|p| *p = (*p * places).round() / places);
     Mesh::new(positions, (0..triangles).map(|t| [3 * t, 3 * t + 1, 3 * t + 2]).collect()).expect("a soup")
 }
