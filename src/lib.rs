@@ -4,6 +4,7 @@
 
 pub mod crawl;
 pub mod error;
+pub mod geometry;
 #[cfg(feature = "gpu")]
 pub mod gpu;
 pub mod model;

@@ -1,20 +1,22 @@
 //! The flood and the bricks on the GPU against plain loops on the host, bit for bit.
 
+#[path = "common/mod.rs"]
+mod common;
 #[path = "common/gpu.rs"]
 mod gpu_tests;
-#[path = "common/shapes.rs"]
-mod shapes;
 
 use std::process::ExitCode;
 
+use common::shapes::{Random, sphere};
 use glam::{IVec3, UVec3};
-use shapes::{Random, sphere};
 use skinbind::gpu::{BitBuffer, Context, Readback, catch_blocking};
 use skinbind::model::{BitGrid, Grid};
+use skinbind::progress::Progress;
 use skinbind::voxelize::gpu::{
     ABSENT, BRICKS_WGSL, Brick, BrickKernels, BrickTotals, EDGE, INTERIOR_WGSL, InteriorKernels, SURFACE_WGSL,
     SurfaceKernels,
 };
+use skinbind::voxelize::{Interior, voxelize};
 
 fn main() -> ExitCode {
     gpu_tests::run(&[
@@ -69,8 +71,8 @@ fn serpentine(dims: UVec3) -> BitGrid {
     })
 }
 
-fn random_walls(dims: UVec3, seed: u64, percent: u32) -> BitGrid {
-    let mut random = Random::new(seed);
+fn random_walls(dims: UVec3, seed: u64, percent: u64) -> BitGrid {
+    let mut random = Random(seed);
     bits(dims, |_| random.below(100) < percent)
 }
 
@@ -279,7 +281,7 @@ fn reference_bricks(solid: &BitGrid) -> Bricks {
 }
 
 fn sparse(dims: UVec3, seed: u64) -> BitGrid {
-    let mut random = Random::new(seed);
+    let mut random = Random(seed);
     bits(dims, |v| (v.x / 8 + v.y / 8 + v.z / 8) % 3 == 0 && random.below(20) == 0)
 }
 
@@ -311,10 +313,10 @@ fn bricks_in_slabs(context: &Context) {
 
 /// More places than one workgroup sums up at once: 256 blocks of 1024.
 fn scattered() -> BitGrid {
-    let (mut random, dims) = (Random::new(9), UVec3::new(256, 256, 260));
+    let (mut random, dims) = (Random(9), UVec3::new(256, 256, 260));
     let mut solid = BitGrid::new(dims);
     for _ in 0..2000 {
-        solid.set(UVec3::new(random.below(dims.x), random.below(dims.y), random.below(dims.z)));
+        solid.set(UVec3::from_array(dims.to_array().map(|d| random.below(d.into()) as u32)));
     }
     solid
 }
@@ -344,7 +346,7 @@ fn broken_bricks_are_found(context: &Context) {
 /// The whole chain on the device, nothing but totals and a flag read back between the steps.
 fn a_mesh_all_the_way_to_bricks(context: &Context) {
     let (device, queue) = (&context.device, &context.queue);
-    let mesh = sphere(20);
+    let mesh = sphere(1.0, 20).mesh();
     let grid = Grid::around(&mesh.bounds(), 40).expect("grid");
     let (surface, solid, totals) = catch_blocking(device, "test", || {
         let (surface, interior, bricks) =
@@ -366,7 +368,8 @@ fn a_mesh_all_the_way_to_bricks(context: &Context) {
         Ok((surface.read_blocking()?, bits.read_blocking()?, job.totals_blocking()?))
     })
     .expect("runs");
-    assert_eq!(solid, reference_solid(&surface));
+    let expected = voxelize(&mesh, &mesh.weld(), &grid, Interior::Flood, Progress::NONE).expect("voxelizes");
+    assert!(surface == expected.surface && solid == expected.solid);
     assert_eq!(totals, reference_bricks(&solid).0);
     // The voxels that a sphere of radius 20 voxels touches or holds: between the spheres smaller and larger by a voxel's diagonal.
     let ball = |radius: f64| 4.0 / 3.0 * std::f64::consts::PI * radius.powi(3);

@@ -1,26 +1,27 @@
 //! Voxelization on the GPU against plain integer arithmetic on the host, bit for bit.
 
+#[path = "common/mod.rs"]
+mod common;
 #[path = "common/gpu.rs"]
 mod gpu_tests;
-#[path = "common/shapes.rs"]
-mod shapes;
 
 use std::process::ExitCode;
 
-use glam::{DVec3, I64Vec3, IVec3};
-use shapes::{Random, cuboid, soup, sphere};
+use common::shapes::{Random, cuboid, soup, sphere};
+use glam::{DVec3, IVec3};
 use skinbind::gpu::{Context, Module, Readback, catch_blocking, storage, storage_with};
 use skinbind::model::{BitGrid, Grid, LATTICE, Mesh};
 use skinbind::voxelize::gpu::{SURFACE_WGSL, SurfaceKernels};
+use skinbind::voxelize::reference;
 
 fn main() -> ExitCode {
     gpu_tests::run(&[
         ("contact_is_exact_on_the_largest_grid", contact_is_exact_on_the_largest_grid),
         ("a_broken_contact_rule_is_found", a_broken_contact_rule_is_found),
-        ("surface_of_a_box", |c| surface_equals_reference(c, &cuboid(DVec3::new(1.0, 0.7, 0.4)), 40)),
-        ("surface_of_a_sphere", |c| surface_equals_reference(c, &sphere(24), 48)),
-        ("surface_of_a_soup_on_voxel_corners", |c| surface_equals_reference(c, &soup(2, 120), 64)),
-        ("surface_of_a_soup_on_the_lattice", |c| surface_equals_reference(c, &soup(3, 120), 64)),
+        ("surface_of_a_box", |c| surface_equals_reference(c, &brick_wall(), 40)),
+        ("surface_of_a_sphere", |c| surface_equals_reference(c, &sphere(1.0, 24).mesh(), 48)),
+        ("surface_of_a_soup", |c| surface_equals_reference(c, &loose(2), 64)),
+        ("surface_of_a_soup_on_voxel_corners", |c| surface_equals_reference(c, &loose(3), RESOLUTION)),
         ("surface_of_one_flat_triangle_at_1024", surface_of_one_flat_triangle_at_1024),
         ("surface_in_slabs", surface_in_slabs),
         ("surface_in_many_records", surface_in_many_records),
@@ -29,41 +30,16 @@ fn main() -> ExitCode {
     ])
 }
 
-/// Whether a triangle and a closed box on the lattice touch: no separating axis among the 13, in 128-bit integers.
-fn touches([a, b, c]: [IVec3; 3], voxel: IVec3) -> bool {
-    let corners = [a, b, c].map(|p| p.as_i64vec3());
-    let low = (voxel * LATTICE).as_i64vec3();
-    let high = low + i64::from(LATTICE);
-    let axes = [I64Vec3::X, I64Vec3::Y, I64Vec3::Z];
-    let edges = [corners[1] - corners[0], corners[2] - corners[1], corners[0] - corners[2]];
-    let crossed = edges.iter().flat_map(|e| axes.map(|axis| e.cross(axis)));
-    axes.into_iter().chain([edges[0].cross(edges[1])]).chain(crossed).all(|axis| {
-        let along = |p: I64Vec3| -> i128 { (0..3).map(|k| i128::from(axis[k]) * i128::from(p[k])).sum() };
-        let triangle = corners.map(along);
-        let near = (0..3).map(|k| i128::from(axis[k]) * i128::from(if axis[k] > 0 { low[k] } else { high[k] }));
-        let far = (0..3).map(|k| i128::from(axis[k]) * i128::from(if axis[k] > 0 { high[k] } else { low[k] }));
-        let (near, far): (i128, i128) = (near.sum(), far.sum());
-        triangle.iter().any(|&t| t >= near) && triangle.iter().any(|&t| t <= far)
-    })
+/// Loose and degenerate triangles, half of them with corners on faces, edges and corners of voxels at `RESOLUTION`.
+fn loose(seed: u64) -> Mesh {
+    soup(&mut Random(seed), 150).mesh()
 }
 
-fn reference(mesh: &Mesh, grid: &Grid) -> BitGrid {
-    let mut bits = BitGrid::new(grid.dims());
-    for triangle in mesh.triangles() {
-        let corners = triangle.map(|v| grid.lattice(mesh.positions()[v as usize]));
-        let low: IVec3 = corners[0].min(corners[1]).min(corners[2]) >> 8;
-        let high: IVec3 = corners[0].max(corners[1]).max(corners[2]) >> 8;
-        for z in low.z - 1..=high.z {
-            for y in low.y - 1..=high.y {
-                for x in low.x - 1..=high.x {
-                    if touches(corners, IVec3::new(x, y, z)) {
-                        bits.set(IVec3::new(x, y, z).as_uvec3());
-                    }
-                }
-            }
-        }
-    }
-    bits
+/// The soup's coarse lattice of sixteenths lies on faces of voxels here, since the grid's middle is the middle of a voxel.
+const RESOLUTION: u32 = 48;
+
+fn brick_wall() -> Mesh {
+    cuboid(DVec3::ZERO, DVec3::new(1.0, 0.7, 0.4), 3).mesh()
 }
 
 /// The voxels that the GPU finds, recorded `steps` steps an encoder.
@@ -92,7 +68,7 @@ fn whole(context: &Context) -> u64 {
 
 fn surface_equals_reference(context: &Context, mesh: &Mesh, resolution: u32) {
     let grid = Grid::around(&mesh.bounds(), resolution).expect("grid");
-    let expected = reference(mesh, &grid);
+    let expected = reference::surface(mesh, &grid);
     let found = surface(context, &SURFACE_WGSL, mesh, &grid, whole(context), usize::MAX);
     assert_eq!((found.count(), found == expected), (expected.count(), true));
     assert!(expected.count() > 0);
@@ -105,7 +81,7 @@ fn surface_of_one_flat_triangle_at_1024(context: &Context) {
 }
 
 fn surface_in_slabs(context: &Context) {
-    let mesh = soup(5, 60);
+    let mesh = loose(5);
     let grid = Grid::around(&mesh.bounds(), 64).expect("grid");
     let slice = u64::from(grid.dims().x.div_ceil(64) * 8 * grid.dims().y);
     let expected = surface(context, &SURFACE_WGSL, &mesh, &grid, whole(context), usize::MAX);
@@ -124,14 +100,17 @@ fn surface_in_many_records(context: &Context) {
     let grid = Grid::around(&mesh.bounds(), 48).expect("grid");
     let one = Mesh::new(mesh.positions().to_vec(), vec![[0, 1, 2]]).expect("mesh");
     let found = surface(context, &SURFACE_WGSL, &mesh, &grid, whole(context), 1);
-    assert_eq!(found, reference(&one, &grid));
+    assert_eq!(found, reference::surface(&one, &grid));
 }
 
 fn a_mesh_outside_the_grid_is_refused(context: &Context) {
-    let grid = Grid::around(&cuboid(DVec3::ONE).bounds(), 32).expect("grid");
+    let mesh = brick_wall();
+    let grid = Grid::around(&mesh.bounds(), 32).expect("grid");
+    let larger =
+        Mesh::new(mesh.positions().iter().map(|p| p * 1.2).collect(), mesh.triangles().to_vec()).expect("mesh");
     let kernels = SurfaceKernels::new(&context.device);
-    let error = kernels.start(&context.device, &cuboid(DVec3::splat(1.2)), &grid, whole(context)).expect_err("refuses");
-    assert!(error.to_string().contains("triangle 0 (0-based)"), "{error}");
+    let error = kernels.start(&context.device, &larger, &grid, whole(context)).expect_err("refuses");
+    assert!(error.to_string().contains("(0-based)"), "{error}");
 }
 
 /// The shader with one piece of text changed in one of its parts.
@@ -146,8 +125,8 @@ fn strs(text: &[String]) -> Vec<&str> {
 }
 
 fn a_broken_surface_shader_is_found(context: &Context) {
-    let mesh = soup(2, 120);
-    let grid = Grid::around(&mesh.bounds(), 64).expect("grid");
+    let mesh = loose(2);
+    let grid = Grid::around(&mesh.bounds(), RESOLUTION).expect("grid");
     let expected = surface(context, &SURFACE_WGSL, &mesh, &grid, whole(context), usize::MAX);
     for (from, to) in [
         ("+ e.c >= vec3(0)", "+ e.c > vec3(0)"),
@@ -192,14 +171,14 @@ fn answer(
 
 /// Triangles across the largest grid, degenerate ones among them, with voxels that they nearly or just about touch.
 fn contact_cases() -> Vec<[IVec3; 4]> {
-    let (mut random, end) = (Random::new(11), 1027 * LATTICE);
+    let (mut random, end) = (Random(11), 1027 * LATTICE);
     let mut cases = Vec::new();
     while cases.len() < 60_000 {
         // A third on corners of voxels, where exact contact is common; a third in the grid's corners, where values are largest.
         let kind = random.below(3);
         let mut point = || {
             let p = IVec3::from_array([0; 3].map(|_: i32| match kind {
-                0 => random.below(end as u32 + 1) as i32,
+                0 => random.below(end as u64 + 1) as i32,
                 1 => random.below(1028) as i32 * LATTICE,
                 _ => random.below(2) as i32 * (end - 300) + random.below(300) as i32,
             }));
@@ -247,7 +226,7 @@ fn contact_answers(context: &Context, contact: &str, cases: &[[IVec3; 4]]) -> Ve
 }
 
 fn expected_answers(cases: &[[IVec3; 4]]) -> Vec<u32> {
-    cases.iter().map(|[a, b, c, voxel]| u32::from(touches([*a, *b, *c], *voxel))).collect()
+    cases.iter().map(|[a, b, c, voxel]| u32::from(reference::overlaps([*a, *b, *c], *voxel))).collect()
 }
 
 fn contact_is_exact_on_the_largest_grid(context: &Context) {

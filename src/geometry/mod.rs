@@ -1,0 +1,3 @@
+//! Geometry that several stages share.
+
+pub mod winding;
