@@ -3,14 +3,13 @@
 #[path = "common/gpu.rs"]
 mod gpu_tests;
 
-use std::future::Future;
 use std::process::ExitCode;
-use std::task::{Context as TaskContext, Poll, Waker};
 
 use glam::UVec3;
 use skinbind::Error;
 use skinbind::gpu::{
-    BitBuffer, Context, Module, Readback, Selector, adapters, catch_blocking, required_limits, storage, wait,
+    BitBuffer, Context, Module, Readback, Selector, adapters, block_on, catch_blocking, finished, required_limits,
+    storage,
 };
 use skinbind::wgpu;
 
@@ -52,7 +51,7 @@ fn the_selector_decides(context: &Context) {
 }
 
 fn adapters_are_reported(context: &Context) {
-    let reports = block_on(context, adapters());
+    let reports = block_on(&context.device, async { Ok(adapters().await) }).expect("no errors");
     let own = reports.iter().find(|report| report.name == context.info().name).expect("the device in use");
     assert_eq!((own.unusable.as_deref(), own.software), (None, context.is_software()));
     assert!(own.binding_bytes >= required_limits().max_storage_buffer_binding_size);
@@ -138,17 +137,6 @@ fn folded_dispatches_number_all_invocations(context: &Context) {
     assert!(numbers(context, &[&broken, NUMBERS[1]]) != expected);
 }
 
-/// Drives a future as an event loop would: poll the device, then the future, until it is ready.
-fn block_on<T>(context: &Context, future: impl Future<Output = T>) -> T {
-    let mut future = std::pin::pin!(future);
-    loop {
-        if let Poll::Ready(value) = future.as_mut().poll(&mut TaskContext::from_waker(Waker::noop())) {
-            return value;
-        }
-        wait(&context.device).expect("waits");
-    }
-}
-
 fn a_read_back_can_be_awaited(context: &Context) {
     let (device, queue) = (&context.device, &context.queue);
     let buffer = storage(device, "buffer", 16);
@@ -156,7 +144,12 @@ fn a_read_back_can_be_awaited(context: &Context) {
     let mut encoder = device.create_command_encoder(&Default::default());
     let part = Readback::record(device, &mut encoder, &buffer, 4, 8);
     queue.submit([encoder.finish()]);
-    assert_eq!(block_on(context, part.read::<u32>()).expect("reads"), [2, 3]);
+    let read = block_on(device, async {
+        finished(queue).await;
+        part.read::<u32>().await
+    })
+    .expect("reads");
+    assert_eq!(read, [2, 3]);
 }
 
 fn slabs_cover_the_grid(context: &Context) {

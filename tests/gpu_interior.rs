@@ -5,16 +5,18 @@ mod common;
 #[path = "common/gpu.rs"]
 mod gpu_tests;
 
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use common::shapes::{Random, sphere};
 use glam::{IVec3, UVec3};
-use skinbind::gpu::{BitBuffer, Context, Readback, catch_blocking};
+use skinbind::Error;
+use skinbind::gpu::{BitBuffer, Context, Readback, block_on, catch_blocking};
 use skinbind::model::{BitGrid, Grid};
-use skinbind::progress::Progress;
+use skinbind::progress::{Progress, Stage};
 use skinbind::voxelize::gpu::{
-    ABSENT, BRICKS_WGSL, Brick, BrickKernels, BrickTotals, EDGE, INTERIOR_WGSL, InteriorKernels, SURFACE_WGSL,
-    SurfaceKernels,
+    ABSENT, BRICKS_WGSL, Brick, BrickKernels, BrickTotals, EDGE, INTERIOR_WGSL, Inside, InteriorKernels,
+    VoxelizeKernels,
 };
 use skinbind::voxelize::{Interior, voxelize};
 
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         ("bricks_in_slabs", bricks_in_slabs),
         ("broken_bricks_are_found", broken_bricks_are_found),
         ("a_mesh_all_the_way_to_bricks", a_mesh_all_the_way_to_bricks),
+        ("a_cancelled_voxelization_stops", a_cancelled_voxelization_stops),
     ])
 }
 
@@ -348,31 +351,42 @@ fn a_mesh_all_the_way_to_bricks(context: &Context) {
     let (device, queue) = (&context.device, &context.queue);
     let mesh = sphere(1.0, 20).mesh();
     let grid = Grid::around(&mesh.bounds(), 40).expect("grid");
-    let (surface, solid, totals) = catch_blocking(device, "test", || {
-        let (surface, interior, bricks) =
-            (SurfaceKernels::from_wgsl(device, &SURFACE_WGSL), InteriorKernels::new(device), BrickKernels::new(device));
-        let mut job = surface.start(device, &mesh, &grid, whole(context))?;
+    let run = async |inside: Inside<'_>| {
+        let kernels = VoxelizeKernels::new(device).await?;
+        let voxels = kernels.solid(device, queue, &mesh, &grid, inside, Progress::NONE).await?;
+        let bricks = kernels.gather(device, queue, &voxels.solid).await?;
         let mut encoder = device.create_command_encoder(&Default::default());
-        while !job.is_done() {
-            job.record(&surface, &mut encoder, 1)?;
-        }
-        let mut job = interior.flood(device, job.into_bits())?;
-        job.record(&interior, &mut encoder, 8)?;
+        let surface = voxels.surface.record_readback(&mut encoder);
+        let solid = voxels.solid.record_readback(&mut encoder);
         queue.submit([encoder.finish()]);
-        assert!(job.status_blocking()?, "a sphere takes few rounds");
-        let mut encoder = device.create_command_encoder(&Default::default());
-        let (surface, solid) = job.finish(&interior, &mut encoder)?;
-        let mut job = bricks.count(device, &mut encoder, &solid)?;
-        let (surface, bits) = (surface.record_readback(&mut encoder), solid.record_readback(&mut encoder));
-        queue.submit([encoder.finish()]);
-        Ok((surface.read_blocking()?, bits.read_blocking()?, job.totals_blocking()?))
-    })
-    .expect("runs");
+        Ok((surface.read().await?, solid.read().await?, bricks.totals()))
+    };
+    let (surface, solid, totals) = block_on(device, run(Inside::Flood)).expect("runs");
     let expected = voxelize(&mesh, &mesh.weld(), &grid, Interior::Flood, Progress::NONE).expect("voxelizes");
     assert!(surface == expected.surface && solid == expected.solid);
     assert_eq!(totals, reference_bricks(&solid).0);
+    // The same with an inside that comes from the host, without its surface.
+    let inside = bits(grid.dims(), |v| solid.get(v) && !surface.get(v));
+    assert!(block_on(device, run(Inside::Known(&inside))).expect("runs") == (surface, expected.solid, totals));
+    let other = BitGrid::new(UVec3::splat(9));
+    let error = block_on(device, run(Inside::Known(&other))).expect_err("refuses");
+    assert!(error.to_string().contains("inside is of [9, 9, 9] voxels"), "{error}");
     // The voxels that a sphere of radius 20 voxels touches or holds: between the spheres smaller and larger by a voxel's diagonal.
     let ball = |radius: f64| 4.0 / 3.0 * std::f64::consts::PI * radius.powi(3);
     let count = solid.count() as f64;
     assert!(count > ball(20.0 * 0.99) && count < ball(20.0 + 3f64.sqrt()), "{count}");
+}
+
+fn a_cancelled_voxelization_stops(context: &Context) {
+    let (device, queue) = (&context.device, &context.queue);
+    let mesh = sphere(1.0, 8).mesh();
+    let grid = Grid::around(&mesh.bounds(), 16).expect("grid");
+    for stop in [Stage::Voxelize, Stage::Interior] {
+        let callback = |stage, _| if stage == stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        let result = block_on(device, async {
+            let kernels = VoxelizeKernels::new(device).await?;
+            kernels.solid(device, queue, &mesh, &grid, Inside::Flood, Progress::new(&callback)).await
+        });
+        assert!(matches!(result, Err(Error::Cancelled)), "{stop:?}");
+    }
 }

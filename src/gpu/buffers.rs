@@ -9,6 +9,8 @@ use wgpu::{BindingResource, Buffer, BufferBinding, BufferUsages, CommandEncoder,
 
 use crate::error::{Error, Result};
 use crate::gpu::readback::Readback;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::gpu::readback::block_on;
 use crate::model::BitGrid;
 
 /// What buffers between stages are used for.
@@ -210,7 +212,10 @@ impl BitReadback {
     /// # Errors
     /// As there.
     pub async fn read(self) -> Result<BitGrid> {
-        Ok(bit_grid(self.dims, &self.words.read().await?))
+        let words: Vec<u64> = self.words.read().await?;
+        let mut bits = BitGrid::new(self.dims);
+        bits.words_mut().copy_from_slice(&words);
+        Ok(bits)
     }
 
     /// [`BitReadback::read`], waiting for the device.
@@ -219,12 +224,6 @@ impl BitReadback {
     /// As there.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn read_blocking(self) -> Result<BitGrid> {
-        Ok(bit_grid(self.dims, &self.words.read_blocking()?))
+        block_on(&self.words.device().clone(), self.read())
     }
-}
-
-fn bit_grid(dims: UVec3, words: &[u64]) -> BitGrid {
-    let mut bits = BitGrid::new(dims);
-    bits.words_mut().copy_from_slice(words);
-    bits
 }

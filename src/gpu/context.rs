@@ -179,15 +179,3 @@ pub async fn catch<T>(device: &Device, what: &str, work: impl FnOnce() -> Result
 pub fn catch_blocking<T>(device: &Device, what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     pollster::block_on(catch(device, what, work))
 }
-
-/// Waits until the device has done all that was submitted, so that read-backs are ready.
-///
-/// # Errors
-/// [`Error::Device`] where the device was lost.
-#[cfg(not(target_arch = "wasm32"))]
-pub fn wait(device: &Device) -> Result<()> {
-    match device.poll(wgpu::PollType::wait_indefinitely()) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Error::Device { name: device.adapter_info().name, what: error.to_string() }),
-    }
-}

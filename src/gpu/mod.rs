@@ -10,9 +10,11 @@ mod limits;
 mod readback;
 
 pub use buffers::{BitBuffer, BitReadback, Slab, Uniforms, storage, storage_with, uniforms};
-pub use context::{Context, Selector, catch};
 #[cfg(not(target_arch = "wasm32"))]
-pub use context::{catch_blocking, wait};
+pub use context::catch_blocking;
+pub use context::{Context, Selector, catch};
 pub use kernel::{Kernel, Module, fold};
 pub use limits::{AdapterReport, MAX_WORKGROUPS, adapters, limits_of, required_limits};
-pub use readback::Readback;
+#[cfg(not(target_arch = "wasm32"))]
+pub use readback::block_on;
+pub use readback::{Readback, finished};

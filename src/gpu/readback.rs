@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use bytemuck::Pod;
-use wgpu::{Buffer, BufferUsages, CommandEncoder, Device};
+use wgpu::{Buffer, BufferUsages, CommandEncoder, Device, Queue};
 
 use crate::error::{Error, Result};
 
@@ -36,7 +36,7 @@ impl Readback {
     /// # Errors
     /// [`Error::Device`] where the device was lost.
     pub async fn read<T: Pod>(self) -> Result<Vec<T>> {
-        let mapped = Mapped::default();
+        let mapped = Signal::default();
         let done = mapped.clone();
         self.staging.map_async(wgpu::MapMode::Read, .., move |result| done.set(result.is_ok()));
         if !mapped.await {
@@ -53,13 +53,11 @@ impl Readback {
     #[cfg(not(target_arch = "wasm32"))]
     pub fn read_blocking<T: Pod>(self) -> Result<Vec<T>> {
         let device = self.device.clone();
-        let mut reading = std::pin::pin!(self.read());
-        // The first poll asks for the mapping, the wait fulfils it.
-        if let Poll::Ready(result) = reading.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            return result;
-        }
-        crate::gpu::wait(&device)?;
-        pollster::block_on(reading)
+        block_on(&device, self.read())
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
     }
 
     fn failed(&self, what: String) -> Error {
@@ -67,11 +65,38 @@ impl Readback {
     }
 }
 
-/// A future of whether a mapping succeeded, set from wgpu's callback.
-#[derive(Clone, Default)]
-struct Mapped(Arc<Mutex<(Option<bool>, Option<Waker>)>>);
+/// Waits until the device has done all that was submitted to the queue so far. On native targets someone must poll the
+/// device meanwhile, as [`block_on`] does.
+pub async fn finished(queue: &Queue) {
+    let signal = Signal::default();
+    let done = signal.clone();
+    queue.on_submitted_work_done(move || done.set(true));
+    signal.await;
+}
 
-impl Mapped {
+/// Runs a future that waits for nothing but this device, polling both in turn: the blocking twin of everything async here.
+///
+/// # Errors
+/// Those of the future, and [`Error::Device`] where the device cannot be waited for.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn block_on<T>(device: &Device, future: impl Future<Output = Result<T>>) -> Result<T> {
+    let mut future = std::pin::pin!(future);
+    loop {
+        // The future asks the device for something, the wait fulfils it.
+        if let Poll::Ready(result) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return result;
+        }
+        if let Err(error) = device.poll(wgpu::PollType::wait_indefinitely()) {
+            return Err(Error::Device { name: device.adapter_info().name, what: error.to_string() });
+        }
+    }
+}
+
+/// A future of whether something succeeded, set from a callback of wgpu.
+#[derive(Clone, Default)]
+struct Signal(Arc<Mutex<(Option<bool>, Option<Waker>)>>);
+
+impl Signal {
     fn set(&self, ok: bool) {
         let mut state = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         state.0 = Some(ok);
@@ -81,7 +106,7 @@ impl Mapped {
     }
 }
 
-impl Future for Mapped {
+impl Future for Signal {
     type Output = bool;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context) -> Poll<bool> {

@@ -8,6 +8,8 @@ use glam::UVec3;
 use wgpu::{Buffer, CommandEncoder, Device};
 
 use crate::error::{Error, Result};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::gpu::block_on;
 use crate::gpu::{BitBuffer, Kernel, Module, Readback, Slab, storage, uniforms};
 
 /// The text of the shader, part by part.
@@ -142,7 +144,10 @@ impl BrickJob {
     /// # Errors
     /// As for [`Readback::read`], and [`Error::Check`] where it was asked before.
     pub async fn totals(&mut self) -> Result<BrickTotals> {
-        Ok(totals(&self.take()?.read().await?))
+        let totals =
+            self.totals.take().ok_or_else(|| Error::Check("the totals of the bricks were read before".to_string()))?;
+        let sums = totals.read::<u32>().await?;
+        Ok(BrickTotals { bricks: sums[0], voxels: sums[1] })
     }
 
     /// [`BrickJob::totals`], waiting for the device.
@@ -151,11 +156,7 @@ impl BrickJob {
     /// As there.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn totals_blocking(&mut self) -> Result<BrickTotals> {
-        Ok(totals(&self.take()?.read_blocking()?))
-    }
-
-    fn take(&mut self) -> Result<Readback> {
-        self.totals.take().ok_or_else(|| Error::Check("the totals of the bricks were read before".to_string()))
+        block_on(&self.device.clone(), self.totals())
     }
 
     /// Allocates the list of bricks for the totals and records its writing. `solid` must be what was counted.
@@ -204,10 +205,6 @@ impl BrickJob {
         // At least one entry, so that the binding holds the shader's array.
         Ok(storage(&self.device, what, count.max(1) * bytes))
     }
-}
-
-fn totals(sums: &[u32]) -> BrickTotals {
-    BrickTotals { bricks: sums[0], voxels: sums[1] }
 }
 
 /// The solid voxels as bricks on the device.

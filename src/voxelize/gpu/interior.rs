@@ -5,6 +5,8 @@ use bytemuck::{Pod, Zeroable};
 use wgpu::{BindGroup, Buffer, CommandEncoder, Device};
 
 use crate::error::{Error, Result};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::gpu::block_on;
 use crate::gpu::{BitBuffer, Kernel, Module, Readback, Slab, storage, storage_with, uniforms};
 
 /// The text of the shader, part by part.
@@ -191,10 +193,7 @@ impl FloodJob {
     /// As there.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn status_blocking(&mut self) -> Result<bool> {
-        if let Some(changed) = self.pending.take() {
-            self.done = changed.read_blocking::<u32>()? == [0];
-        }
-        Ok(self.done)
+        block_on(&self.device.clone(), self.status())
     }
 
     /// Records the solid: all that the flood did not reach, and with it the surface. Comes back with the surface and

@@ -4,11 +4,13 @@
 //! the caller's encoder. The result equals that of the CPU bit for bit, since both decide in integers.
 
 mod bricks;
+mod driver;
 mod interior;
 mod surface;
 
 pub use bricks::{
     ABSENT, Brick, BrickJob, BrickKernels, BrickParams, BrickTotals, EDGE, GpuBricks, WGSL as BRICKS_WGSL,
 };
+pub use driver::{GpuVoxels, Inside, VoxelizeKernels};
 pub use interior::{FloodJob, FloodParams, InteriorKernels, WGSL as INTERIOR_WGSL};
 pub use surface::{SurfaceJob, SurfaceKernels, SurfaceParams, WGSL as SURFACE_WGSL};
