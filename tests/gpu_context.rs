@@ -184,6 +184,12 @@ fn too_large_a_grid_is_refused(context: &Context) {
     let dims = UVec3::new(side as u32, side as u32, depth);
     let error = BitBuffer::new(&context.device, "bits", dims, limit).expect_err("refuses");
     assert!(matches!(error, Error::Limit { .. }) && error.to_string().contains(&limit.to_string()), "{error}");
+    let fits = error.to_string().split("a resolution of ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
+    let fits: u32 = fits.expect("a resolution");
+    // That resolution fits, and not by much.
+    let scaled = |resolution: f64| (dims.as_dvec3() * (resolution / f64::from(dims.max_element() - 3))).as_uvec3() + 3;
+    let bytes = |resolution: u32| BitBuffer::bytes(scaled(resolution.into()));
+    assert!(bytes(fits) <= limit && bytes(fits + fits / 20) > limit, "{fits}: {} bytes of {limit}", bytes(fits));
     // A binding that holds not even the slices of one step.
     let bits = BitBuffer::new(&context.device, "bits", UVec3::splat(64), 1024).expect("fits");
     assert!(matches!(bits.slabs(0).expect_err("refuses"), Error::Limit { .. }));

@@ -7,7 +7,8 @@ use glam::UVec3;
 use wgpu::util::DeviceExt;
 use wgpu::{BindingResource, Buffer, BufferBinding, BufferUsages, CommandEncoder, Device};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::gpu::limits::too_large;
 use crate::gpu::readback::Readback;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::gpu::readback::block_on;
@@ -98,12 +99,7 @@ impl BitBuffer {
         let bytes = Self::bytes(dims);
         let limit = device.limits().max_buffer_size;
         if bytes > limit {
-            return Err(Error::Limit {
-                what: format!("one bit a voxel of {} x {} x {}", dims.x, dims.y, dims.z),
-                needed: format!("a buffer of {bytes} bytes"),
-                limit: format!("{limit} bytes on \"{}\"", device.adapter_info().name),
-                advice: "take a lower resolution, or --device cpu".to_string(),
-            });
+            return Err(too_large(device, label.to_string(), bytes, limit, dims));
         }
         let buffer = storage(device, label, bytes);
         Ok(Self { device: device.clone(), buffer, dims, max_binding })
@@ -166,12 +162,8 @@ impl BitBuffer {
         let below = if halo == 0 { 0 } else { step };
         let slices = fit.saturating_sub(below + halo) / step * step;
         if slices == 0 {
-            return Err(Error::Limit {
-                what: format!("slices of {} x {} voxels", self.dims.x, self.dims.y),
-                needed: format!("a binding of {} bytes", u64::from(step + below + halo) * slice_bytes),
-                limit: self.max_binding.to_string(),
-                advice: "take a lower resolution, or --device cpu".to_string(),
-            });
+            let needed = u64::from(step + below + halo) * slice_bytes;
+            return Err(too_large(&self.device, "slices of voxels".to_string(), needed, self.max_binding, self.dims));
         }
         let slab = |first: u32| {
             let end = (first + slices).min(depth);

@@ -1,10 +1,12 @@
 //! What devices can hold: the limits that this crate works within, and those that adapters have.
 
+use glam::UVec3;
 use serde::Serialize;
-use wgpu::Limits;
+use wgpu::{Device, Limits};
 
 use crate::error::{Error, Result};
 use crate::gpu::context::{all_adapters, rank};
+use crate::model::MIN_RESOLUTION;
 
 /// Most workgroups along one dimension of a dispatch, on every device.
 pub const MAX_WORKGROUPS: u32 = 65_535;
@@ -38,6 +40,26 @@ pub fn limits_of(name: &str, adapter: &Limits) -> Result<Limits> {
         max_storage_buffer_binding_size: adapter.max_storage_buffer_binding_size,
         ..required
     })
+}
+
+/// The error for what does not fit into a buffer or binding of the device, with the largest resolution that would.
+///
+/// `dims` are the voxels along each axis of the grid whose contents take `needed` bytes, growing with its volume.
+pub(crate) fn too_large(device: &Device, what: String, needed: u64, limit: u64, dims: UVec3) -> Error {
+    // A grid has two free layers and a middle voxel beyond its resolution. A hundredth is for rows that are rounded up.
+    let shrink = (limit as f64 / needed as f64).cbrt().min(1.0) * 0.99;
+    let fits = (f64::from(dims.max_element().saturating_sub(3)) * shrink) as u32;
+    let advice = if fits < MIN_RESOLUTION {
+        "take --device cpu".to_string()
+    } else {
+        format!("take a resolution of {fits} or less, or --device cpu")
+    };
+    Error::Limit {
+        what,
+        needed: format!("{needed} bytes in one binding"),
+        limit: format!("{limit} bytes on \"{}\"", device.adapter_info().name),
+        advice,
+    }
 }
 
 /// An adapter and what it allows.

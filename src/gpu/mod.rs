@@ -14,6 +14,7 @@ pub use buffers::{BitBuffer, BitReadback, Slab, Uniforms, storage, storage_with,
 pub use context::catch_blocking;
 pub use context::{Context, Selector, catch};
 pub use kernel::{Kernel, Module, fold};
+pub(crate) use limits::too_large;
 pub use limits::{AdapterReport, MAX_WORKGROUPS, adapters, limits_of, required_limits};
 #[cfg(not(target_arch = "wasm32"))]
 pub use readback::block_on;

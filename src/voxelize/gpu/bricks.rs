@@ -10,7 +10,7 @@ use wgpu::{Buffer, CommandEncoder, Device};
 use crate::error::{Error, Result};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::gpu::block_on;
-use crate::gpu::{BitBuffer, Kernel, Module, Readback, Slab, storage, uniforms};
+use crate::gpu::{BitBuffer, Kernel, Module, Readback, Slab, storage, too_large, uniforms};
 
 /// The text of the shader, part by part.
 pub const WGSL: [&str; 3] = [
@@ -195,12 +195,8 @@ impl BrickJob {
         let limits = self.device.limits();
         let limit = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size);
         if count * bytes > limit {
-            return Err(Error::Limit {
-                what: format!("{count} {what} of 4 x 4 x 4 voxels"),
-                needed: format!("a binding of {} bytes", count * bytes),
-                limit: format!("{limit} bytes on \"{}\"", self.device.adapter_info().name),
-                advice: "take a lower resolution, or --device cpu".to_string(),
-            });
+            let what = format!("{count} {what} of 4 x 4 x 4 voxels");
+            return Err(too_large(&self.device, what, count * bytes, limit, self.dims));
         }
         // At least one entry, so that the binding holds the shader's array.
         Ok(storage(&self.device, what, count.max(1) * bytes))

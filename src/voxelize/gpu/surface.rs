@@ -1,6 +1,8 @@
 //! The voxels that the surface touches, after Schwarz and Seidel 2010 with one work item a triangle and tile; the rule,
 //! exact in integers, stands in `shaders/common/contact.wgsl`.
 
+use std::borrow::Cow;
+
 use bytemuck::{Pod, Zeroable};
 use glam::{IVec3, UVec3};
 use rayon::prelude::*;
@@ -195,34 +197,33 @@ fn lattice_triangles(mesh: &Mesh, grid: &Grid) -> Result<Vec<[IVec3; 3]>> {
 
 /// Gathers the triangles that reach a slab into groups, with the number of tiles before each.
 fn group(device: &Device, triangles: &[[IVec3; 3]], slab: Slab, dims: UVec3, groups: &mut Vec<Group>) {
-    let (mut corners, mut first_items, mut items) = (Vec::<[IVec3; 3]>::new(), Vec::new(), 0u32);
-    let mut flush = |corners: &mut Vec<[IVec3; 3]>, first_items: &mut Vec<u32>, items: &mut u32| {
-        if !corners.is_empty() {
-            groups.push(Group {
-                slab,
-                corners: storage_with(device, "triangles", corners),
-                first_items: storage_with(device, "first tiles of triangles", first_items),
-                triangles: corners.len() as u32,
-                items: *items,
-            });
-        }
-        corners.clear();
-        first_items.clear();
-        *items = 0;
-    };
-    for triangle in triangles {
-        let tiles = tiles_of(triangle, slab, dims);
-        if tiles == 0 {
-            continue;
-        }
-        if corners.len() == GROUP_TRIANGLES || items > GROUP_ITEMS - tiles {
-            flush(&mut corners, &mut first_items, &mut items);
-        }
-        corners.push(*triangle);
-        first_items.push(items);
-        items += tiles;
+    let all: Vec<u32> = triangles.par_iter().map(|t| tiles_of(t, slab, dims)).collect();
+    let (mut kept, mut tiles) = (Cow::Borrowed(triangles), Cow::Borrowed(all.as_slice()));
+    if all.contains(&0) {
+        let reaching = || (0..all.len()).filter(|&t| all[t] > 0);
+        kept = Cow::Owned(reaching().map(|t| triangles[t]).collect());
+        tiles = Cow::Owned(reaching().map(|t| all[t]).collect());
     }
-    flush(&mut corners, &mut first_items, &mut items);
+    let mut start = 0;
+    while start < kept.len() {
+        let (mut first_items, mut items) = (Vec::new(), 0u32);
+        for &tiles in tiles[start..].iter().take(GROUP_TRIANGLES) {
+            if items > GROUP_ITEMS - tiles {
+                break;
+            }
+            first_items.push(items);
+            items += tiles;
+        }
+        let end = start + first_items.len();
+        groups.push(Group {
+            slab,
+            corners: storage_with(device, "triangles", &kept[start..end]),
+            first_items: storage_with(device, "first tiles of triangles", &first_items),
+            triangles: first_items.len() as u32,
+            items,
+        });
+        start = end;
+    }
 }
 
 /// How many tiles a triangle's bounding box touches in a slab, contact included; as in the shader.
