@@ -99,7 +99,7 @@ impl BitBuffer {
         let bytes = Self::bytes(dims);
         let limit = device.limits().max_buffer_size;
         if bytes > limit {
-            return Err(too_large(device, label.to_string(), bytes, limit, dims));
+            return Err(too_large(&device.adapter_info().name, label.to_string(), bytes, limit, dims));
         }
         let buffer = storage(device, label, bytes);
         Ok(Self { device: device.clone(), buffer, dims, max_binding })
@@ -163,7 +163,8 @@ impl BitBuffer {
         let slices = fit.saturating_sub(below + halo) / step * step;
         if slices == 0 {
             let needed = u64::from(step + below + halo) * slice_bytes;
-            return Err(too_large(&self.device, "slices of voxels".to_string(), needed, self.max_binding, self.dims));
+            let name = self.device.adapter_info().name;
+            return Err(too_large(&name, "slices of voxels".to_string(), needed, self.max_binding, self.dims));
         }
         let slab = |first: u32| {
             let end = (first + slices).min(depth);

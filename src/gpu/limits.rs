@@ -2,7 +2,7 @@
 
 use glam::UVec3;
 use serde::Serialize;
-use wgpu::{Device, Limits};
+use wgpu::Limits;
 
 use crate::error::{Error, Result};
 use crate::gpu::context::{all_adapters, rank};
@@ -45,7 +45,7 @@ pub fn limits_of(name: &str, adapter: &Limits) -> Result<Limits> {
 /// The error for what does not fit into a buffer or binding of the device, with the largest resolution that would.
 ///
 /// `dims` are the voxels along each axis of the grid whose contents take `needed` bytes, growing with its volume.
-pub(crate) fn too_large(device: &Device, what: String, needed: u64, limit: u64, dims: UVec3) -> Error {
+pub(crate) fn too_large(device: &str, what: String, needed: u64, limit: u64, dims: UVec3) -> Error {
     // A grid has two free layers and a middle voxel beyond its resolution. A hundredth is for rows that are rounded up.
     let shrink = (limit as f64 / needed as f64).cbrt().min(1.0) * 0.99;
     let fits = (f64::from(dims.max_element().saturating_sub(3)) * shrink) as u32;
@@ -57,7 +57,7 @@ pub(crate) fn too_large(device: &Device, what: String, needed: u64, limit: u64, 
     Error::Limit {
         what,
         needed: format!("{needed} bytes in one binding"),
-        limit: format!("{limit} bytes on \"{}\"", device.adapter_info().name),
+        limit: format!("{limit} bytes on \"{device}\""),
         advice,
     }
 }

@@ -19,3 +19,8 @@ pub use limits::{AdapterReport, MAX_WORKGROUPS, adapters, limits_of, required_li
 #[cfg(not(target_arch = "wasm32"))]
 pub use readback::block_on;
 pub use readback::{Readback, finished};
+
+/// The example of the page compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/gpu.md")]
+struct Page;

@@ -89,7 +89,7 @@ impl BrickKernels {
     /// # Errors
     /// [`Error::Limit`] where the device's bindings are too small for the grid.
     pub fn count(&self, device: &Device, encoder: &mut CommandEncoder, solid: &BitBuffer) -> Result<BrickJob> {
-        let extent = (solid.dims() + (EDGE - 1)) / EDGE;
+        let extent = extent(solid.dims());
         let slabs = solid.slabs(0)?;
         let mut params: Vec<BrickParams> = Vec::new();
         let mut blocks = 0;
@@ -124,6 +124,11 @@ impl BrickKernels {
         let totals = Readback::record(device, encoder, &sums, u64::from(blocks) * 8, 8);
         Ok(BrickJob { device: device.clone(), dims: solid.dims(), extent, slabs, params, sums, totals: Some(totals) })
     }
+}
+
+/// Bricks along each axis of a grid with these voxels.
+pub(crate) fn extent(dims: UVec3) -> UVec3 {
+    (dims + (EDGE - 1)) / EDGE
 }
 
 /// Bricks that were counted and are to be written.
@@ -196,7 +201,7 @@ impl BrickJob {
         let limit = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size);
         if count * bytes > limit {
             let what = format!("{count} {what} of 4 x 4 x 4 voxels");
-            return Err(too_large(&self.device, what, count * bytes, limit, self.dims));
+            return Err(too_large(&self.device.adapter_info().name, what, count * bytes, limit, self.dims));
         }
         // At least one entry, so that the binding holds the shader's array.
         Ok(storage(&self.device, what, count.max(1) * bytes))

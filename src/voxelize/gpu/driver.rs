@@ -9,6 +9,7 @@ use crate::model::{BitGrid, Grid, Mesh};
 use crate::progress::{Progress, Stage};
 use crate::voxelize::gpu::bricks::{BrickKernels, GpuBricks};
 use crate::voxelize::gpu::interior::InteriorKernels;
+use crate::voxelize::gpu::plan::VoxelPlan;
 use crate::voxelize::gpu::surface::SurfaceKernels;
 
 /// Steps of the surface a submission: up to 0.2 s on a mid-range GPU, mostly a few milliseconds.
@@ -71,6 +72,12 @@ impl VoxelizeKernels {
         inside: Inside<'_>,
         progress: Progress<'_>,
     ) -> Result<GpuVoxels> {
+        let limits = device.limits();
+        VoxelPlan::new(grid.dims(), mesh.triangles().len()).check(
+            &device.adapter_info().name,
+            limits.max_buffer_size,
+            limits.max_storage_buffer_binding_size,
+        )?;
         let surface = self.surface_bits(device, queue, mesh, grid, progress).await?;
         progress.at(Stage::Interior, 0.0)?;
         let (surface, solid) = match inside {

@@ -6,6 +6,7 @@
 mod bricks;
 mod driver;
 mod interior;
+mod plan;
 mod surface;
 
 pub use bricks::{
@@ -13,4 +14,5 @@ pub use bricks::{
 };
 pub use driver::{GpuVoxels, Inside, VoxelizeKernels};
 pub use interior::{FloodJob, FloodParams, InteriorKernels, WGSL as INTERIOR_WGSL};
+pub use plan::{VoxelPlan, largest_resolution};
 pub use surface::{SurfaceJob, SurfaceKernels, SurfaceParams, WGSL as SURFACE_WGSL};

@@ -27,6 +27,8 @@ const TILE_BITS: u32 = 2;
 const STEP_ITEMS: u32 = 1 << 20;
 /// Triangles that share a pair of buffers: 36 and 4 bytes each stay far below every limit.
 const GROUP_TRIANGLES: usize = 1 << 20;
+/// Bytes a triangle takes on the device.
+pub(crate) const TRIANGLE_BYTES: u64 = (size_of::<[IVec3; 3]>() + size_of::<u32>()) as u64;
 /// Items of a group, so that they are numbered in 32 bits.
 const GROUP_ITEMS: u32 = 1 << 31;
 
