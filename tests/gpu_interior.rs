@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use common::shapes::{Random, sphere};
 use glam::{IVec3, UVec3};
+use gpu_tests::{changed, parts, whole};
 use skinbind::Error;
 use skinbind::gpu::{BitBuffer, Context, Readback, block_on, catch_blocking};
 use skinbind::model::{BitGrid, Grid};
@@ -100,10 +101,6 @@ fn reference_solid(surface: &BitGrid) -> BitGrid {
     bits(dims, |v| !outside.get(v))
 }
 
-fn whole(context: &Context) -> u64 {
-    context.device.limits().max_storage_buffer_binding_size
-}
-
 /// The solid and the number of records of `rounds` rounds that it took; none where the flood does not end.
 fn flooded(
     context: &Context,
@@ -173,16 +170,6 @@ fn flood_with_surplus_rounds(context: &Context) {
     assert_eq!(solid, reference_solid(&serpentine(UVec3::new(65, 33, 20))));
 }
 
-fn changed(wgsl: &[&str], from: &str, to: &str) -> Vec<String> {
-    let text: Vec<String> = wgsl.iter().map(|part| part.replacen(from, to, 1)).collect();
-    assert!(text.iter().zip(wgsl).any(|(new, old)| new != old), "the shader does not contain {from:?}");
-    text
-}
-
-fn strs(text: &[String]) -> Vec<&str> {
-    text.iter().map(String::as_str).collect()
-}
-
 fn a_broken_flood_is_found(context: &Context) {
     let surfaces = [serpentine(UVec3::new(65, 33, 20)), random_walls(UVec3::new(63, 31, 45), 3, 66)];
     for (from, to) in [
@@ -197,7 +184,7 @@ fn a_broken_flood_is_found(context: &Context) {
     ] {
         let text = changed(&INTERIOR_WGSL, from, to);
         let noticed = surfaces.iter().any(|surface| {
-            let found = flooded(context, &strs(&text), surface, whole(context), 40);
+            let found = flooded(context, &parts(&text), surface, whole(context), 40);
             found.is_none_or(|(solid, _)| solid != reference_solid(surface))
         });
         assert!(noticed, "{from} -> {to} went unnoticed");
@@ -342,7 +329,7 @@ fn broken_bricks_are_found(context: &Context) {
         ("min(voxels, 1u)", "1u"),
     ] {
         let text = changed(&BRICKS_WGSL, from, to);
-        assert!(bricks(context, &strs(&text), &solid, whole(context)) != expected, "{from} -> {to} went unnoticed");
+        assert!(bricks(context, &parts(&text), &solid, whole(context)) != expected, "{from} -> {to} went unnoticed");
     }
 }
 

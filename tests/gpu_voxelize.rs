@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use common::shapes::{Random, cuboid, soup, sphere};
 use glam::{DVec3, IVec3};
+use gpu_tests::{changed, parts, whole};
 use skinbind::gpu::{Context, Module, Readback, catch_blocking, storage, storage_with};
 use skinbind::model::{BitGrid, Grid, LATTICE, Mesh};
 use skinbind::voxelize::gpu::{SURFACE_WGSL, SurfaceKernels};
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         ("surface_of_a_sphere", |c| surface_equals_reference(c, &sphere(1.0, 24).mesh(), 48)),
         ("surface_of_a_soup", |c| surface_equals_reference(c, &loose(2), 64)),
         ("surface_of_a_soup_on_voxel_corners", |c| surface_equals_reference(c, &loose(3), RESOLUTION)),
+        ("surface_of_many_soups", surface_of_many_soups),
         ("surface_of_one_flat_triangle_at_1024", surface_of_one_flat_triangle_at_1024),
         ("surface_in_slabs", surface_in_slabs),
         ("surface_in_many_records", surface_in_many_records),
@@ -62,16 +64,20 @@ fn surface(context: &Context, wgsl: &[&str], mesh: &Mesh, grid: &Grid, max_bindi
     .expect("voxelizes")
 }
 
-fn whole(context: &Context) -> u64 {
-    context.device.limits().max_storage_buffer_binding_size
-}
-
 fn surface_equals_reference(context: &Context, mesh: &Mesh, resolution: u32) {
     let grid = Grid::around(&mesh.bounds(), resolution).expect("grid");
     let expected = reference::surface(mesh, &grid);
     let found = surface(context, &SURFACE_WGSL, mesh, &grid, whole(context), usize::MAX);
     assert_eq!((found.count(), found == expected), (expected.count(), true));
     assert!(expected.count() > 0);
+}
+
+/// Different grids and triangles each time; every second resolution is odd, so that the grid's faces lie differently.
+fn surface_of_many_soups(context: &Context) {
+    for seed in 100..120 {
+        let mesh = soup(&mut Random(seed), 20).mesh();
+        surface_equals_reference(context, &mesh, 16 + (seed % 20) as u32);
+    }
 }
 
 /// Lattice coordinates as large as they get along x and y, in a grid of few slices.
@@ -113,17 +119,6 @@ fn a_mesh_outside_the_grid_is_refused(context: &Context) {
     assert!(error.to_string().contains("(0-based)"), "{error}");
 }
 
-/// The shader with one piece of text changed in one of its parts.
-fn changed(wgsl: &[&str], from: &str, to: &str) -> Vec<String> {
-    let text: Vec<String> = wgsl.iter().map(|part| part.replacen(from, to, 1)).collect();
-    assert!(text.iter().zip(wgsl).any(|(new, old)| new != old), "the shader does not contain {from:?}");
-    text
-}
-
-fn strs(text: &[String]) -> Vec<&str> {
-    text.iter().map(String::as_str).collect()
-}
-
 fn a_broken_surface_shader_is_found(context: &Context) {
     let mesh = loose(2);
     let grid = Grid::around(&mesh.bounds(), RESOLUTION).expect("grid");
@@ -137,7 +132,7 @@ fn a_broken_surface_shader_is_found(context: &Context) {
         ("(u32(x) & 31u)", "(u32(x) & 15u)"),
     ] {
         let text = changed(&SURFACE_WGSL, from, to);
-        let found = surface(context, &strs(&text), &mesh, &grid, whole(context), usize::MAX);
+        let found = surface(context, &parts(&text), &mesh, &grid, whole(context), usize::MAX);
         assert_ne!(found, expected, "{from} -> {to} went unnoticed");
     }
 }

@@ -1,6 +1,9 @@
 //! Tests that need a GPU adapter: without one they show as ignored, and as failed where SKINBIND_REQUIRE_GPU is 1.
 //! SKINBIND_DEVICE names the adapter; software adapters count.
 
+// Each test file is a program of its own and uses a part of these.
+#![allow(dead_code)]
+
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -34,4 +37,21 @@ pub fn run(tests: &[(&str, Test)]) -> ExitCode {
         })
         .collect();
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// The most bytes that the device binds at once.
+pub fn whole(context: &Context) -> u64 {
+    context.device.limits().max_storage_buffer_binding_size
+}
+
+/// The parts of a shader with one piece of text changed where it first stands in a part, to see whether a test notices.
+pub fn changed(wgsl: &[&str], from: &str, to: &str) -> Vec<String> {
+    let text: Vec<String> = wgsl.iter().map(|part| part.replacen(from, to, 1)).collect();
+    assert!(parts(&text) != wgsl, "the shader does not contain {from:?}");
+    text
+}
+
+/// The parts as the kernels take them.
+pub fn parts(text: &[String]) -> Vec<&str> {
+    text.iter().map(String::as_str).collect()
 }
