@@ -6,6 +6,8 @@ pub mod bind;
 pub mod crawl;
 pub mod error;
 pub mod geometry;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 pub mod influence;
 pub mod io;
 pub mod model;
