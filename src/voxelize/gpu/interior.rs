@@ -158,7 +158,7 @@ pub struct FloodJob {
 
 impl FloodJob {
     /// Records this many rounds. A round reads both grids of bits six times: some 10 ms for 1024 voxels cubed on a
-    /// mid-range GPU. Bodies take 2 or 3 rounds; narrow gaps and mazes as many as their ways have turns.
+    /// mid-range GPU. Bodies take 2 rounds, narrow gaps and mazes about as many as their ways have turns.
     ///
     /// # Errors
     /// [`Error::Limit`] where a dispatch cannot hold the grid; see [`Kernel::dispatch`].
