@@ -1,70 +1,55 @@
 //! Finds where parts of the surface face each other over a gap of outside space that the voxels can not show: fingers, thighs.
 //!
 //! From each triangle one step outwards: where that is solid, the triangle may face another. Only there the facing triangle is
-//! looked for, along the normal, and the way between the two over the surface, which tells two fingers from a crease.
-
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+//! looked for, along the normal, and the surface around the gap, which tells two fingers from a crease.
 
 use glam::{DVec3, UVec3};
 use rayon::prelude::*;
 
-use super::closed::distinct;
-use crate::model::{BitGrid, Code, Components, Grid, MAX_RESOLUTION, Mesh, Warning, Weld};
+use crate::geometry::closest_point::closest_on_triangle;
+use crate::model::{BitGrid, Code, Grid, MAX_RESOLUTION, Mesh, Warning, Weld};
 
 /// How far out to look, in voxels. A plane touches no voxel that holds a point further than the diagonal of a voxel from it.
 const PROBE: f64 = 1.75;
 /// Widest gap that can be without an empty voxel, in voxels: two diagonals hold no more whole voxels.
 const WIDEST: f64 = 2.0 * PROBE;
-/// Facing: the cosine between the normals is below this (150 degrees and more).
+/// Facing: the cosine between the normals is below this (148 degrees and more).
 const FACING: f64 = -0.85;
-/// Spots nearer than this along the surface, in voxels, are one crease. A crease of 20 degrees is two voxels wide where the
-/// way around is 11.5 voxels.
-const CREASE: f64 = 12.0;
-/// Triangles probed, spread evenly, at most.
-const PROBES: usize = 200_000;
-/// Candidates looked at more closely, spread evenly, at most; and how many ways along the surface are searched.
-const CANDIDATES: usize = 64;
-const WAYS: usize = 12;
-/// Places of the surface that a search of a way may visit: this many and a share of all (a search costs some 0.1 us a place).
-/// A way not found to be long within that is taken for a crease: a warning less, never a false one.
-const VISITS: usize = 600;
-const VISITS_SHARE: usize = 256;
+/// Where the two sides are joined within so many widths of the gap's middle, they are a crease: one of 20 degrees or more. The
+/// sides of such a crease meet 2.84 widths away.
+const CREASE: f64 = 3.0;
+/// Triangles that are probed and that may be faced, spread evenly, at most: tens for each voxel of a surface where they are
+/// smaller than a voxel, all where they are larger.
+const PROBES: usize = 150_000;
+/// Probes looked at more closely, spread evenly, at most; and gaps whose surroundings are looked at.
+const CANDIDATES: usize = 96;
+const SURROUNDINGS: usize = 12;
+/// Boxes smaller than this, in voxels, stand for the triangles in them.
+const SMALL: f64 = 0.5;
 /// Edge length, in voxels, of the cells in which facing triangles are looked up.
 const CELL: f64 = 2.0;
-
-/// A spot of the surface (the centre of a triangle) from which another part may be seen.
-#[derive(Clone, Copy)]
-struct Spot {
-    triangle: usize,
-    /// In grid coordinates, as all positions here.
-    at: DVec3,
-    normal: DVec3,
-}
-
-/// A spot and what it faces.
-struct Gap {
-    spot: Spot,
-    facing: usize,
-    width: f64,
-}
+/// Cells of a triangle's box above which it is not put into each but is looked at from everywhere.
+const MANY_CELLS: u32 = 64;
 
 /// The warning that parts of the surface touch, if any do.
 pub fn find(mesh: &Mesh, weld: &Weld, grid: &Grid, solid: &BitGrid) -> Option<Warning> {
-    let search = Search { mesh, weld, grid, solid };
-    let whole = signed_volume(mesh, grid).signum();
-    if search.spots(|_| whole).is_empty() {
+    let search = Search::new(mesh, weld, grid, solid);
+    let faces = search.faces();
+    let probes = thin(faces.iter().filter(|f| search.is_solid(f.center + f.normal * PROBE)).collect(), CANDIDATES);
+    if probes.is_empty() {
         return None;
     }
-    let components = mesh.components(weld);
-    let signs = search.signs(&components);
-    let component = |t: [u32; 3]| components.of_place[weld.place_of[t[0] as usize] as usize] as usize;
-    let sign = |t: [u32; 3]| signs[component(t)];
-    let spots = search.spots(sign);
-    let mut gaps = search.gaps(&thin(spots, CANDIDATES), sign);
-    gaps.sort_by(|a, b| a.width.total_cmp(&b.width).then(a.spot.triangle.cmp(&b.spot.triangle)));
-    let narrowest = search.not_a_crease(&thin(gaps, WAYS))?;
-    Some(warning(grid, narrowest))
+    let lookup = Lookup::new(&search, &probes, &faces);
+    let mut gaps: Vec<Gap> = probes.into_par_iter().filter_map(|probe| search.gap(probe, &lookup)).collect();
+    gaps.sort_by(|a, b| a.width.total_cmp(&b.width).then(a.sides.cmp(&b.sides)));
+    let gaps = thin(gaps, SURROUNDINGS);
+    let mut parts = Parts(vec![NO_PLACE; weld.places()]);
+    let around = search.around(&gaps);
+    let (narrowest, _) = gaps
+        .iter()
+        .zip(&around)
+        .find(|(gap, near)| !search.is_crease(gap, near, &mut parts) && search.is_outside(gap))?;
+    Some(warning(grid, narrowest.width))
 }
 
 fn warning(grid: &Grid, narrowest: f64) -> Warning {
@@ -95,197 +80,314 @@ fn thin<T>(list: Vec<T>, most: usize) -> Vec<T> {
     list.into_iter().step_by(step).collect()
 }
 
-fn signed_volume(mesh: &Mesh, grid: &Grid) -> f64 {
-    let center = mesh.bounds().center();
-    let part = |&t: &[u32; 3]| {
-        let [a, b, c] = mesh.corners(t).map(|p| (p - center) / grid.voxel());
-        a.dot(b.cross(c))
-    };
-    // In order, so that rounding does not depend on threads.
-    mesh.triangles().iter().map(part).sum()
+/// A triangle that may face another. In grid coordinates, as all positions here.
+#[derive(Clone, Copy)]
+struct Face {
+    triangle: usize,
+    center: DVec3,
+    /// Outwards, of unit length.
+    normal: DVec3,
+    /// Its box.
+    low: DVec3,
+    high: DVec3,
+}
+
+/// Two triangles that face each other.
+struct Gap {
+    sides: [usize; 2],
+    middle: DVec3,
+    /// In voxels.
+    width: f64,
 }
 
 struct Search<'a> {
     mesh: &'a Mesh,
     weld: &'a Weld,
-    grid: &'a Grid,
     solid: &'a BitGrid,
+    /// For each vertex its position.
+    at: Vec<DVec3>,
+    /// 1 where the surface turns outwards as a whole, else -1.
+    sign: f64,
+    /// One in so many triangles is looked at.
+    step: usize,
 }
 
-impl Search<'_> {
-    fn corners(&self, triangle: [u32; 3]) -> [DVec3; 3] {
-        self.mesh.corners(triangle).map(|p| self.grid.to_grid(p))
+impl<'a> Search<'a> {
+    fn new(mesh: &'a Mesh, weld: &'a Weld, grid: &Grid, solid: &'a BitGrid) -> Self {
+        let at: Vec<DVec3> = mesh.positions().par_iter().with_min_len(4096).map(|&p| grid.to_grid(p)).collect();
+        let step = mesh.triangles().len().div_ceil(PROBES).max(1);
+        let mut search = Self { mesh, weld, solid, at, sign: 1.0, step };
+        // A sixth of the volume of a sample of the triangles is biased alike for both signs.
+        let middle = grid.dims().as_dvec3() * 0.5;
+        let volume: Vec<f64> = (0..mesh.triangles().len().div_ceil(step))
+            .into_par_iter()
+            .with_min_len(4096)
+            .map(|n| {
+                let [a, b, c] = search.corners(n * step).map(|p| p - middle);
+                a.dot(b.cross(c))
+            })
+            .collect();
+        search.sign = if volume.iter().sum::<f64>() < 0.0 { -1.0 } else { 1.0 };
+        search
+    }
+
+    fn places(&self, triangle: usize) -> [u32; 3] {
+        self.mesh.triangles()[triangle].map(|v| self.weld.place_of[v as usize])
+    }
+
+    fn corners(&self, triangle: usize) -> [DVec3; 3] {
+        self.mesh.triangles()[triangle].map(|v| self.at[v as usize])
     }
 
     fn is_solid(&self, p: DVec3) -> bool {
-        let last = self.grid.dims().as_dvec3() - 1.0;
-        self.solid.get(p.floor().clamp(DVec3::ZERO, last).as_uvec3())
+        let last = self.solid.dims().as_dvec3() - 1.0;
+        self.solid.get(p.clamp(DVec3::ZERO, last).as_uvec3())
     }
 
-    /// 1 for components that are outward as they are, -1 for those inside out.
-    fn signs(&self, components: &Components) -> Vec<f64> {
-        let center = self.mesh.bounds().center();
-        let mut volume = vec![0.0; components.len()];
-        for &t in self.mesh.triangles() {
-            let [a, b, c] = self.mesh.corners(t).map(|p| (p - center) / self.grid.voxel());
-            volume[components.of_place[self.weld.place_of[t[0] as usize] as usize] as usize] += a.dot(b.cross(c));
-        }
-        volume.into_iter().map(|v| if v < 0.0 { -1.0 } else { 1.0 }).collect()
-    }
-
-    /// The triangles that have something solid one step outwards, where `sign` says which way that is.
-    fn spots(&self, sign: impl Fn([u32; 3]) -> f64 + Sync) -> Vec<Spot> {
-        let triangles = self.mesh.triangles();
-        let step = triangles.len().div_ceil(PROBES).max(1);
-        (0..triangles.len())
+    /// The triangles that are looked at.
+    fn faces(&self) -> Vec<Face> {
+        (0..self.mesh.triangles().len().div_ceil(self.step))
             .into_par_iter()
             .with_min_len(2048)
-            .filter(|n| n % step == 0)
-            .filter_map(|triangle| {
-                let [a, b, c] = self.corners(triangles[triangle]);
-                let normal = (b - a).cross(c - a).try_normalize()? * sign(triangles[triangle]);
-                let at = (a + b + c) / 3.0;
-                self.is_solid(at + normal * PROBE).then_some(Spot { triangle, at, normal })
+            .filter_map(|n| {
+                let triangle = n * self.step;
+                let [a, b, c] = self.corners(triangle);
+                let normal = (b - a).cross(c - a).try_normalize()? * self.sign;
+                let (low, high) = (a.min(b).min(c), a.max(b).max(c));
+                Some(Face { triangle, center: (a + b + c) / 3.0, normal, low, high })
             })
             .collect()
     }
 
-    /// For each spot the triangle it faces, where that is near, faces back, and leaves no empty voxel in between.
-    fn gaps(&self, spots: &[Spot], sign: impl Fn([u32; 3]) -> f64) -> Vec<Gap> {
-        let cell = |p: DVec3| (p / CELL).floor().max(DVec3::ZERO).as_uvec3();
-        let size = (self.grid.dims().as_dvec3() / CELL).ceil().as_uvec3() + UVec3::ONE;
-        let mut wanted = BitGrid::new(size);
-        let mut triangles_in: HashMap<UVec3, Vec<usize>> = HashMap::new();
-        for spot in spots {
-            for c in cells(cell(spot.at), cell(spot.at + spot.normal * WIDEST)) {
-                wanted.set(c.min(size - UVec3::ONE));
+    /// The nearest triangle that a probe faces, if nothing empty is in between.
+    fn gap(&self, probe: &Face, lookup: &Lookup) -> Option<Gap> {
+        let mut nearest: Option<(f64, usize)> = None;
+        lookup.around(probe, |face| {
+            if face.triangle == probe.triangle {
+                return;
             }
-        }
-        for (n, &t) in self.mesh.triangles().iter().enumerate() {
-            let [a, b, c] = self.corners(t);
-            for at in cells(cell(a.min(b).min(c)), cell(a.max(b).max(c))) {
-                if wanted.get(at.min(size - UVec3::ONE)) {
-                    triangles_in.entry(at).or_default().push(n);
-                }
+            if let Some(width) = self.distance(probe, face) {
+                let found = (width, face.triangle);
+                nearest = Some(nearest.map_or(found, |known| if found < known { found } else { known }));
             }
-        }
-        let hit = |spot: &Spot| {
-            let own = self.mesh.triangles()[spot.triangle];
-            let near = cells(cell(spot.at), cell(spot.at + spot.normal * WIDEST)).filter_map(|c| triangles_in.get(&c));
-            let (width, facing) = near
-                .flatten()
-                .filter(|&&n| n != spot.triangle)
-                .filter_map(|&n| Some((self.hit(spot, self.mesh.triangles()[n])?, n)))
-                .min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))?;
-            let other = self.mesh.triangles()[facing];
-            let [a, b, c] = self.corners(other);
-            let cosine = (b - a).cross(c - a).normalize_or_zero().dot(spot.normal) * sign(other);
-            let joined = own
-                .iter()
-                .any(|v| other.iter().any(|w| self.weld.place_of[*v as usize] == self.weld.place_of[*w as usize]));
-            let steps = (width * 8.0).ceil() as u32;
-            let solid =
-                (0..=steps).all(|i| self.is_solid(spot.at + spot.normal * (width * f64::from(i) / f64::from(steps))));
-            (cosine < FACING && !joined && solid && width > 0.0).then_some(Gap { spot: *spot, facing, width })
-        };
-        spots.iter().filter_map(hit).collect()
+        });
+        let (width, facing) = nearest?;
+        let steps = (width * 8.0).ceil().max(1.0) as u32;
+        let way = |i: u32| probe.center + probe.normal * (width * f64::from(i) / f64::from(steps));
+        let own = self.places(probe.triangle);
+        let joined = self.places(facing).iter().any(|p| own.contains(p));
+        let filled = (0..=steps).all(|i| self.is_solid(way(i)));
+        let middle = probe.center + probe.normal * (0.5 * width);
+        (!joined && filled && width > 0.0).then_some(Gap { sides: [probe.triangle, facing], middle, width })
     }
 
-    /// Distance along the spot's normal to a triangle, up to the widest gap.
-    fn hit(&self, spot: &Spot, triangle: [u32; 3]) -> Option<f64> {
-        let [a, b, c] = self.corners(triangle);
-        let (e, f) = (b - a, c - a);
-        let n = e.cross(f);
-        let along = n.dot(spot.normal);
-        if along == 0.0 {
+    /// Distance along a probe's normal to a triangle that faces it, up to the widest gap.
+    fn distance(&self, probe: &Face, face: &Face) -> Option<f64> {
+        let cosine = face.normal.dot(probe.normal);
+        if cosine >= FACING {
             return None;
         }
-        let distance = (a - spot.at).dot(n) / along;
-        let p = spot.at + spot.normal * distance - a;
-        let size = n.length_squared();
-        let (u, v) = (p.cross(f).dot(n) / size, e.cross(p).dot(n) / size);
+        let distance = (face.center - probe.center).dot(face.normal) / cosine;
+        if !(0.0..=WIDEST).contains(&distance) {
+            return None;
+        }
+        let hit = probe.center + probe.normal * distance;
+        // Of a sample, one near the ray stands for those left out.
+        let near = self.step > 1 && hit.distance_squared(face.center) <= 1.0;
         // A ray through an edge hits both triangles.
-        let inside = u >= -1e-9 && v >= -1e-9 && u + v <= 1.0 + 1e-9;
-        (inside && (0.0..=WIDEST).contains(&distance)).then_some(distance)
+        let met = || closest_on_triangle(hit, self.corners(face.triangle)).1 <= 1e-9;
+        (near || met()).then_some(distance)
     }
 
-    /// The width of the narrowest gap whose two sides are further apart over the surface than a crease has them.
-    fn not_a_crease(&self, gaps: &[Gap]) -> Option<f64> {
+    /// For each gap the triangles that are near enough to make it a crease.
+    fn around(&self, gaps: &[Gap]) -> Vec<Vec<u32>> {
         if gaps.is_empty() {
-            return None;
+            return Vec::new();
         }
-        let edges = self.edges();
-        let mut length = vec![f64::INFINITY; self.weld.places()];
-        gaps.iter().find(|gap| self.far_along_surface(&edges, gap, &mut length)).map(|gap| gap.width)
+        let near: Vec<(usize, u32)> = (0..self.mesh.triangles().len())
+            .into_par_iter()
+            .with_min_len(4096)
+            .flat_map_iter(|n| {
+                let corners = self.corners(n);
+                let [a, b, c] = corners;
+                let (low, high) = (a.min(b).min(c), a.max(b).max(c));
+                let small = (high - low).max_element() < SMALL;
+                gaps.iter().enumerate().filter_map(move |(i, gap)| {
+                    let reach = (CREASE * gap.width).powi(2);
+                    let outside = (low - gap.middle).max(gap.middle - high).max(DVec3::ZERO);
+                    let boxed = outside.length_squared() <= reach;
+                    (boxed && (small || closest_on_triangle(gap.middle, corners).1 <= reach)).then_some((i, n as u32))
+                })
+            })
+            .collect();
+        let mut around = vec![Vec::new(); gaps.len()];
+        near.into_iter().for_each(|(gap, triangle)| around[gap].push(triangle));
+        around
     }
 
-    /// For each place the places it shares an edge with (twice where two triangles do), as ends of lists and lists.
-    fn edges(&self) -> (Vec<u32>, Vec<u32>) {
-        let placed = || {
-            let place = |t: &[u32; 3]| t.map(|v| self.weld.place_of[v as usize]);
-            self.mesh.triangles().iter().map(place).filter(distinct)
-        };
-        let mut ends = vec![0u32; self.weld.places() + 1];
-        placed().flatten().for_each(|p| ends[p as usize + 1] += 2);
-        for p in 0..self.weld.places() {
-            ends[p + 1] += ends[p];
+    /// Whether the two sides of a gap are joined by the triangles near it.
+    fn is_crease(&self, gap: &Gap, near: &[u32], parts: &mut Parts) -> bool {
+        for &n in near {
+            let [a, b, c] = self.places(n as usize);
+            parts.join(a, b);
+            parts.join(a, c);
         }
-        let mut start = ends.clone();
-        let mut lists = vec![0; ends[self.weld.places()] as usize];
-        for [a, b, c] in placed() {
-            for (from, to) in [(a, [b, c]), (b, [c, a]), (c, [a, b])] {
-                let at = start[from as usize] as usize;
-                lists[at..at + 2].copy_from_slice(&to);
-                start[from as usize] += 2;
-            }
+        let [one, other] = gap.sides.map(|n| parts.root(self.places(n)[0]));
+        for &n in near.iter().chain(&gap.sides.map(|n| n as u32)) {
+            self.places(n as usize).into_iter().for_each(|p| parts.0[p as usize] = NO_PLACE);
         }
-        (ends, lists)
+        one == other
     }
 
-    /// Whether every way over edges from one side of the gap to the other is longer than a crease's (A* search).
-    /// `length` is scratch: infinity at every place, before and after.
-    fn far_along_surface(&self, (ends, lists): &(Vec<u32>, Vec<u32>), gap: &Gap, length: &mut [f64]) -> bool {
-        let places = |n: usize| self.mesh.triangles()[n].map(|v| self.weld.place_of[v as usize]);
-        let at = |p: u32| self.grid.to_grid(self.mesh.positions()[self.weld.first[p as usize] as usize]);
-        let goals = places(gap.facing);
-        let goal = gap.spot.at + gap.spot.normal * gap.width;
-        // Numbers that are not negative are ordered as their bits are.
-        let key = |way: f64, p: u32| Reverse(((way + (at(p) - goal).length()).to_bits(), p));
-        let mut seen = Vec::new();
-        let mut todo = BinaryHeap::new();
-        for p in places(gap.spot.triangle) {
-            length[p as usize] = (at(p) - gap.spot.at).length();
-            seen.push(p);
-            todo.push(key(length[p as usize], p));
-        }
-        let mut visits = VISITS + self.weld.places() / VISITS_SHARE;
-        let far = loop {
-            let Some(Reverse((estimate, p))) = todo.pop() else { break true };
-            if f64::from_bits(estimate) > CREASE {
-                break true;
-            }
-            visits -= 1;
-            if goals.contains(&p) || visits == 0 {
-                break false;
-            }
-            let here = at(p);
-            for &q in &lists[ends[p as usize] as usize..ends[p as usize + 1] as usize] {
-                let way = length[p as usize] + (at(q) - here).length();
-                if way < length[q as usize] {
-                    length[q as usize] = way;
-                    seen.push(q);
-                    todo.push(key(way, q));
-                }
-            }
+    /// Whether the middle of a gap lies outside: for meshes that are partly inside out. By the signed crossings of a ray along
+    /// each axis; two of three decide, so that a hole in the way does no harm.
+    fn is_outside(&self, gap: &Gap) -> bool {
+        // Off planes of symmetry, where a ray would run along edges.
+        let p = gap.middle + DVec3::new(1.0e-3 / 3.0, 1.0e-3 / 7.0, 1.0e-3 / 11.0);
+        let crossings = |n: usize| {
+            let [a, b, c] = self.corners(n).map(|q| q - p);
+            [0, 1, 2].map(|axis| crossing(axis, [a, b, c]))
         };
-        seen.into_iter().for_each(|p| length[p as usize] = f64::INFINITY);
-        far
+        let add = |a: [i64; 3], b: [i64; 3]| [a[0] + b[0], a[1] + b[1], a[2] + b[2]];
+        let turns =
+            (0..self.mesh.triangles().len()).into_par_iter().with_min_len(4096).map(crossings).reduce(|| [0; 3], add);
+        turns.iter().filter(|&&t| t == 0).count() >= 2
     }
 }
 
-/// The cells of the box that two cells span.
-fn cells(a: UVec3, b: UVec3) -> impl Iterator<Item = UVec3> {
-    let (min, max) = (a.min(b), a.max(b));
-    (min.z..=max.z)
-        .flat_map(move |z| (min.y..=max.y).flat_map(move |y| (min.x..=max.x).map(move |x| UVec3::new(x, y, z))))
+/// How the ray from the origin along the positive axis crosses a triangle: 1 from inside, -1 from outside, 0 not at all.
+fn crossing(axis: usize, corners: [DVec3; 3]) -> i64 {
+    let (u, v) = ((axis + 1) % 3, (axis + 2) % 3);
+    let sides = [0, 1, 2].map(|i| {
+        let (p, q) = (corners[i], corners[(i + 1) % 3]);
+        p[u] * q[v] - p[v] * q[u]
+    });
+    let turn = if sides.iter().all(|s| *s > 0.0) {
+        1
+    } else if sides.iter().all(|s| *s < 0.0) {
+        -1
+    } else {
+        return 0;
+    };
+    // Where the ray meets the plane, from the shares that the sides are.
+    let height = sides[1] * corners[0][axis] + sides[2] * corners[1][axis] + sides[0] * corners[2][axis];
+    if height * sides[0] > 0.0 { turn } else { 0 }
+}
+
+const NO_PLACE: u32 = u32::MAX;
+
+/// Places joined by triangles: for each its parent, itself at a root, none where it was not yet met.
+struct Parts(Vec<u32>);
+
+impl Parts {
+    fn root(&mut self, mut place: u32) -> u32 {
+        loop {
+            let parent = self.0[place as usize];
+            if parent == NO_PLACE || parent == place {
+                self.0[place as usize] = place;
+                return place;
+            }
+            let above = self.0[parent as usize];
+            self.0[place as usize] = above;
+            place = above;
+        }
+    }
+
+    fn join(&mut self, a: u32, b: u32) {
+        let (a, b) = (self.root(a), self.root(b));
+        self.0[a.max(b) as usize] = a.min(b);
+    }
+}
+
+/// The triangles near the probes, by cells.
+struct Lookup<'a> {
+    faces: &'a [Face],
+    size: UVec3,
+    /// Cells and the faces in them, in order.
+    in_cells: Vec<[u32; 2]>,
+    /// Faces with too many cells to be put in each.
+    large: Vec<u32>,
+    /// How far around its line a probe looks, in voxels.
+    margin: f64,
+}
+
+impl<'a> Lookup<'a> {
+    fn new(search: &Search, probes: &[&Face], faces: &'a [Face]) -> Self {
+        // Probes look past the last layer by less than three cells.
+        let size = (search.solid.dims().as_dvec3() / CELL).ceil().as_uvec3() + UVec3::splat(3);
+        // A triangle of a sample stands for those up to a voxel around it.
+        let margin = if search.step > 1 { 1.0 } else { 0.0 };
+        let mut lookup = Self { faces, size, in_cells: Vec::new(), large: Vec::new(), margin };
+        let mut wanted = BitGrid::new(size);
+        for probe in probes {
+            let [low, high] = lookup.reach(probe);
+            visit(low, high, |c| wanted.set(c));
+        }
+        let found: Vec<(Vec<[u32; 2]>, Vec<u32>)> = faces
+            .par_chunks(4096)
+            .enumerate()
+            .map(|(chunk, faces)| {
+                let (mut in_cells, mut large) = (Vec::new(), Vec::new());
+                for (n, face) in faces.iter().enumerate() {
+                    let n = (chunk * 4096 + n) as u32;
+                    let (low, high) = (cell(face.low), cell(face.high));
+                    if (high - low + UVec3::ONE).element_product() > MANY_CELLS {
+                        large.push(n);
+                    } else {
+                        visit(low, high, |c| {
+                            if wanted.get(c) {
+                                in_cells.push([lookup.number(c), n]);
+                            }
+                        });
+                    }
+                }
+                (in_cells, large)
+            })
+            .collect();
+        for (in_cells, large) in found {
+            lookup.in_cells.extend(in_cells);
+            lookup.large.extend(large);
+        }
+        lookup.in_cells.par_sort_unstable();
+        lookup
+    }
+
+    fn number(&self, cell: UVec3) -> u32 {
+        (cell.z * self.size.y + cell.y) * self.size.x + cell.x
+    }
+
+    /// Calls `each` with the triangles that a probe may face, some of them twice.
+    fn around(&self, probe: &Face, mut each: impl FnMut(&Face)) {
+        let [low, high] = self.reach(probe);
+        visit(low, high, |c| {
+            let number = self.number(c);
+            let first = self.in_cells.partition_point(|entry| entry[0] < number);
+            let inside = self.in_cells[first..].iter().take_while(|entry| entry[0] == number);
+            inside.for_each(|entry| each(&self.faces[entry[1] as usize]));
+        });
+        self.large.iter().for_each(|&n| each(&self.faces[n as usize]));
+    }
+
+    /// First and last cell around the line along which a probe looks.
+    fn reach(&self, probe: &Face) -> [UVec3; 2] {
+        let (from, to) = (probe.center, probe.center + probe.normal * WIDEST);
+        [cell(from.min(to) - self.margin), cell(from.max(to) + self.margin)]
+    }
+}
+
+/// The cell that holds a position.
+fn cell(p: DVec3) -> UVec3 {
+    // Casts of negative numbers saturate at 0.
+    (p / CELL).as_uvec3()
+}
+
+/// Calls `each` with the cells of the box that two cells span.
+fn visit(min: UVec3, max: UVec3, mut each: impl FnMut(UVec3)) {
+    for z in min.z..=max.z {
+        for y in min.y..=max.y {
+            for x in min.x..=max.x {
+                each(UVec3::new(x, y, z));
+            }
+        }
+    }
 }
