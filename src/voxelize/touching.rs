@@ -11,8 +11,9 @@ use crate::model::{BitGrid, Code, Grid, MAX_RESOLUTION, Mesh, Warning, Weld};
 
 /// How far out to look, in voxels. A plane touches no voxel that holds a point further than the diagonal of a voxel from it.
 const PROBE: f64 = 1.75;
-/// Widest gap that can be without an empty voxel, in voxels: two diagonals hold no more whole voxels.
-const WIDEST: f64 = 2.0 * PROBE;
+/// Widest gap looked for, in voxels. One of two along an axis has an empty voxel in it; askew it can be without one up to twice
+/// the diagonal, but hardly is over a stretch.
+const WIDEST: f64 = 2.5;
 /// Facing: the cosine between the normals is below this (148 degrees and more).
 const FACING: f64 = -0.85;
 /// Where the two sides are joined within so many widths of the gap's middle, they are a crease: one of 20 degrees or more. The
@@ -23,7 +24,9 @@ const CREASE: f64 = 3.0;
 const PROBES: usize = 150_000;
 /// Probes looked at more closely, spread evenly, at most; and gaps whose surroundings are looked at.
 const CANDIDATES: usize = 96;
-const SURROUNDINGS: usize = 12;
+const SURROUNDINGS: usize = 8;
+/// Triangles around gaps looked at, at most. What more there is counts as creases: a warning less, never a false one.
+const JOINS: usize = 100_000;
 /// Boxes smaller than this, in voxels, stand for the triangles in them.
 const SMALL: f64 = 0.5;
 /// Edge length, in voxels, of the cells in which facing triangles are looked up.
@@ -43,13 +46,19 @@ pub fn find(mesh: &Mesh, weld: &Weld, grid: &Grid, solid: &BitGrid) -> Option<Wa
     let mut gaps: Vec<Gap> = probes.into_par_iter().filter_map(|probe| search.gap(probe, &lookup)).collect();
     gaps.sort_by(|a, b| a.width.total_cmp(&b.width).then(a.sides.cmp(&b.sides)));
     let gaps = thin(gaps, SURROUNDINGS);
+    let around = search.around(&gaps, &faces);
     let mut parts = Parts(vec![NO_PLACE; weld.places()]);
-    let around = search.around(&gaps);
-    let (narrowest, _) = gaps
-        .iter()
-        .zip(&around)
-        .find(|(gap, near)| !search.is_crease(gap, near, &mut parts) && search.is_outside(gap))?;
-    Some(warning(grid, narrowest.width))
+    let mut joins = 0;
+    for (gap, near) in gaps.iter().zip(&around) {
+        joins += near.len();
+        if joins > JOINS {
+            break;
+        }
+        if !search.is_crease(gap, near, &mut parts) && search.is_outside(gap) {
+            return Some(warning(grid, gap.width));
+        }
+    }
+    None
 }
 
 fn warning(grid: &Grid, narrowest: f64) -> Warning {
@@ -200,13 +209,16 @@ impl<'a> Search<'a> {
     }
 
     /// For each gap the triangles that are near enough to make it a crease.
-    fn around(&self, gaps: &[Gap]) -> Vec<Vec<u32>> {
+    fn around(&self, gaps: &[Gap], faces: &[Face]) -> Vec<Vec<u32>> {
+        let mut around = vec![Vec::new(); gaps.len()];
         if gaps.is_empty() {
-            return Vec::new();
+            return around;
         }
+        let marked = self.mark(gaps, faces);
         let near: Vec<(usize, u32)> = (0..self.mesh.triangles().len())
             .into_par_iter()
             .with_min_len(4096)
+            .filter(|&n| marked.get(cell(self.at[self.mesh.triangles()[n][0] as usize])))
             .flat_map_iter(|n| {
                 let corners = self.corners(n);
                 let [a, b, c] = corners;
@@ -220,9 +232,22 @@ impl<'a> Search<'a> {
                 })
             })
             .collect();
-        let mut around = vec![Vec::new(); gaps.len()];
         near.into_iter().for_each(|(gap, triangle)| around[gap].push(triangle));
         around
+    }
+
+    /// The cells in which a triangle near one of the gaps can have a corner.
+    fn mark(&self, gaps: &[Gap], faces: &[Face]) -> BitGrid {
+        let size = cells(self.solid);
+        let mut marked = BitGrid::new(size);
+        // All triangles are among the faces, or else their sizes are about those of the faces.
+        let margin = faces.iter().map(|f| (f.high - f.low).max_element()).fold(0.0, f64::max);
+        for gap in gaps {
+            let reach = DVec3::splat(CREASE * gap.width + margin);
+            let (low, high) = (cell(gap.middle - reach), cell(gap.middle + reach).min(size - UVec3::ONE));
+            visit(low, high, |c| marked.set(c));
+        }
+        marked
     }
 
     /// Whether the two sides of a gap are joined by the triangles near it.
@@ -313,8 +338,7 @@ struct Lookup<'a> {
 
 impl<'a> Lookup<'a> {
     fn new(search: &Search, probes: &[&Face], faces: &'a [Face]) -> Self {
-        // Probes look past the last layer by less than three cells.
-        let size = (search.solid.dims().as_dvec3() / CELL).ceil().as_uvec3() + UVec3::splat(3);
+        let size = cells(search.solid);
         // A triangle of a sample stands for those up to a voxel around it.
         let margin = if search.step > 1 { 1.0 } else { 0.0 };
         let mut lookup = Self { faces, size, in_cells: Vec::new(), large: Vec::new(), margin };
@@ -373,6 +397,11 @@ impl<'a> Lookup<'a> {
         let (from, to) = (probe.center, probe.center + probe.normal * WIDEST);
         [cell(from.min(to) - self.margin), cell(from.max(to) + self.margin)]
     }
+}
+
+/// How many cells there are along each axis; probes look past the last layer of voxels by less than three.
+fn cells(solid: &BitGrid) -> UVec3 {
+    (solid.dims().as_dvec3() / CELL).ceil().as_uvec3() + UVec3::splat(3)
 }
 
 /// The cell that holds a position.
