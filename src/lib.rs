@@ -4,6 +4,7 @@
 
 pub mod crawl;
 pub mod error;
+pub mod heat;
 pub mod model;
 pub mod progress;
 pub mod voxelize;
