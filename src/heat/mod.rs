@@ -19,7 +19,7 @@ use glam::DVec3;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::model::{BitGrid, Code, Grid, Skeleton, Warning, Weights};
+use crate::model::{BitGrid, Code, Skeleton, Warning, Weights};
 use crate::progress::{Progress, Stage};
 use crate::voxelize::Voxels;
 use solid::Solid;
@@ -92,9 +92,9 @@ pub struct Problem {
 
 impl Problem {
     /// Finds sources, owners and conductances (steps 1 to 6 of the source rule). `None` where there is no solid voxel or no bone to use.
-    pub fn new(solid: &BitGrid, grid: &Grid, skeleton: &Skeleton, use_bone: &[bool], strength: f64) -> Option<Self> {
-        let solid = Solid::new(solid.clone());
-        let found = sources(&solid, grid, skeleton, use_bone);
+    pub fn new(voxels: &Voxels, skeleton: &Skeleton, use_bone: &[bool], strength: f64) -> Option<Self> {
+        let solid = Solid::new(voxels.solid.clone());
+        let found = sources(&solid, &voxels.surface, &voxels.grid, skeleton, use_bone);
         let solid = with_sources(solid, &found.all);
         if found.all.is_empty() || solid.len() == 0 {
             return None;
@@ -150,7 +150,7 @@ pub fn voxel_heat(
     }
     progress.at(Stage::Heat, 0.0)?;
     let grid = &voxels.grid;
-    let Some(mut problem) = Problem::new(&voxels.solid, grid, skeleton, use_bone, parameters.strength) else {
+    let Some(mut problem) = Problem::new(voxels, skeleton, use_bone, parameters.strength) else {
         let mut weights = Weights::with_capacity(places.len(), 0);
         places.iter().for_each(|_| weights.push([]));
         return Ok(Heated { weights, iterations: 0, residual: 0.0, warnings: Vec::new() });

@@ -7,8 +7,8 @@ use super::links::link;
 use super::radius::{Radii, median, radii, radii_with};
 use super::segment::{Segment, is_in, voxel_at};
 use super::solid::Solid;
-use super::trim::{Limb, cut_at_head, cut_at_tail, trimmed};
-use crate::model::{Code, Grid, Skeleton, Warning};
+use super::trim::{Limb, cut_at_head, cut_at_tail, is_joined, trimmed};
+use crate::model::{BitGrid, Code, Grid, Skeleton, Warning};
 
 /// Points of a bone that are looked at to see whether it runs through the solid.
 pub const SAMPLES: usize = 21;
@@ -65,7 +65,7 @@ pub fn runs_through(solid: &Solid, bone: &Segment) -> bool {
 }
 
 /// Steps 1 to 4 for all bones with `use_bone`.
-pub fn sources(solid: &Solid, grid: &Grid, skeleton: &Skeleton, use_bone: &[bool]) -> Sources {
+pub fn sources(solid: &Solid, surface: &BitGrid, grid: &Grid, skeleton: &Skeleton, use_bone: &[bool]) -> Sources {
     let bones = skeleton.bones();
     let segments: Vec<Segment> =
         bones.iter().map(|b| Segment { a: on_grid(grid, b.head), b: on_grid(grid, b.tail) }).collect();
@@ -73,14 +73,14 @@ pub fn sources(solid: &Solid, grid: &Grid, skeleton: &Skeleton, use_bone: &[bool
     used.sort_unstable_by_key(|&b| skeleton.rank(b));
     let (inside, outside): (Vec<usize>, Vec<usize>) = used.iter().partition(|&&b| runs_through(solid, &segments[b]));
     if inside.is_empty() {
-        return from_outside(solid, skeleton, &segments, &used);
+        return from_outside(solid, surface, skeleton, &segments, &used);
     }
     let warnings = outside.iter().map(|&b| left_out(&bones[b].name)).collect();
     let of_inside: Vec<Segment> = inside.iter().map(|&b| segments[b]).collect();
-    let radii = radii(solid, &of_inside);
+    let radii = radii(solid, surface, &of_inside);
     let limbs: Vec<Limb> = of_inside.into_iter().zip(radii).map(|(segment, radii)| Limb { segment, radii }).collect();
     let parents = parents_among(skeleton, &inside);
-    Sources { all: assemble(solid, &inside, &limbs, &parents), warnings }
+    Sources { all: assemble(solid, surface, &inside, &limbs, &parents), warnings }
 }
 
 /// For each of these bones the position in the list of its nearest ancestor in the list.
@@ -103,7 +103,13 @@ fn parents_among(skeleton: &Skeleton, list: &[usize]) -> Vec<Option<usize>> {
 }
 
 /// Bones with their cuts, and their links.
-fn assemble(solid: &Solid, bones: &[usize], limbs: &[Limb], parents: &[Option<usize>]) -> Vec<Source> {
+fn assemble(
+    solid: &Solid,
+    surface: &BitGrid,
+    bones: &[usize],
+    limbs: &[Limb],
+    parents: &[Option<usize>],
+) -> Vec<Source> {
     let mut children = vec![Vec::new(); bones.len()];
     for (child, parent) in parents.iter().enumerate() {
         if let Some(parent) = *parent {
@@ -115,13 +121,13 @@ fn assemble(solid: &Solid, bones: &[usize], limbs: &[Limb], parents: &[Option<us
     let mut all = Vec::new();
     for (at, limb) in limbs.iter().enumerate() {
         let head = parents[at].map_or(0.0, |p| cut_at_head(limb, &limbs[p]));
-        let tail = cut_at_tail(limb, children[at].iter().map(|&c| &limbs[c]));
+        let tail = cut_at_tail(limb, onward(at, limbs, &children).into_iter().map(|next| &limbs[next]));
         let (from, to) = trimmed(head, tail);
         let bone = bones[at] as u32;
         all.push(Source { bone, whole: limb.segment, from, to, radii: limb.radii, link: false });
         let links: Vec<Segment> =
             children[at].iter().filter_map(|&c| link(solid, &limb.segment, &limbs[c].segment)).collect();
-        let link_radii = radii_with(solid, &links, typical);
+        let link_radii = radii_with(solid, surface, &links, typical);
         all.extend(links.into_iter().zip(link_radii).map(|(whole, radii)| Source {
             bone,
             whole,
@@ -134,14 +140,32 @@ fn assemble(solid: &Solid, bones: &[usize], limbs: &[Limb], parents: &[Option<us
     all
 }
 
+/// The descendants that are joined to a bone's tail, directly or by others.
+fn onward(bone: usize, limbs: &[Limb], children: &[Vec<usize>]) -> Vec<usize> {
+    let joined = |at: usize| children[at].iter().copied().filter(move |&c| is_joined(&limbs[at], &limbs[c]));
+    let mut found: Vec<usize> = joined(bone).collect();
+    let mut next = 0;
+    while next < found.len() {
+        found.extend(joined(found[next]));
+        next += 1;
+    }
+    found
+}
+
 /// Where no bone runs through the solid, each is a point in the middle of the solid voxel nearest to it.
-fn from_outside(solid: &Solid, skeleton: &Skeleton, segments: &[Segment], used: &[usize]) -> Sources {
+fn from_outside(
+    solid: &Solid,
+    surface: &BitGrid,
+    skeleton: &Skeleton,
+    segments: &[Segment],
+    used: &[usize],
+) -> Sources {
     let mut found = Sources { all: Vec::new(), warnings: Vec::new() };
     for &bone in used {
         let Some(voxel) = nearest_voxel(solid, &segments[bone]) else { continue };
         let middle = middle(solid, voxel);
         let whole = Segment { a: middle, b: middle };
-        let radii = radii(solid, &[whole])[0];
+        let radii = radii(solid, surface, &[whole])[0];
         found.all.push(Source { bone: bone as u32, whole, from: 0.0, to: 1.0, radii, link: false });
         let name = &skeleton.bones()[bone].name;
         found.warnings.push(

@@ -11,10 +11,10 @@ use super::segment::Segment;
 pub const SAMPLES: usize = 41;
 /// How many of the parent's radii away a bone has left its parent.
 pub const CLEAR_OF_PARENT: f64 = 1.2;
-/// A child whose head is further from the tail than this share of the bone's length is not joined to the tail.
+/// A child whose head is further from a bone's tail than this share of the bone's length is not joined to it.
 pub const JOINED: f64 = 0.5;
 /// How fast the cut at the tail grows with the child's thickness beyond the bone's own.
-pub const THICKER: f64 = 2.0;
+pub const THICKER: f64 = 4.0;
 /// Most that is ever cut, of the whole bone.
 pub const MOST: f64 = 0.9;
 
@@ -38,15 +38,18 @@ pub fn cut_at_head(bone: &Limb, parent: &Limb) -> f64 {
     turned * left.min(MOST)
 }
 
-/// The share of a bone to cut off at its tail: the largest that one of its children asks for.
-pub fn cut_at_tail<'a>(bone: &Limb, children: impl IntoIterator<Item = &'a Limb>) -> f64 {
-    children.into_iter().map(|child| cut_for_child(bone, child)).fold(0.0, f64::max)
+/// Whether a child goes on where a bone ends.
+pub fn is_joined(bone: &Limb, child: &Limb) -> bool {
+    child.segment.a.distance(bone.segment.b) <= JOINED * bone.segment.length()
 }
 
-fn cut_for_child(bone: &Limb, child: &Limb) -> f64 {
-    if child.segment.a.distance(bone.segment.b) > JOINED * bone.segment.length() {
-        return 0.0;
-    }
+/// The share of a bone to cut off at its tail: the largest that one of the bones that go on there asks for. Not only the next one: of
+/// three short bones in a neck the first too lies inside the head.
+pub fn cut_at_tail<'a>(bone: &Limb, onward: impl IntoIterator<Item = &'a Limb>) -> f64 {
+    onward.into_iter().map(|next| cut_for(bone, next)).fold(0.0, f64::max)
+}
+
+fn cut_for(bone: &Limb, child: &Limb) -> f64 {
     let thicker = (THICKER * (1.0 - bone.radii.typical() / child.radii.typical())).clamp(0.0, 1.0);
     let inside = |p| {
         let t = child.segment.closest(p);
@@ -93,12 +96,14 @@ mod tests {
     fn a_thin_bone_ends_where_a_thicker_child_begins() {
         let bone = limb([0., 0., 0.], [20., 0., 0.], 2.0);
         let child = limb([20., 0., 0.], [20., 20., 0.], 4.0);
-        // 2 (1 - 2/4) = 1; the way back out of the child's radius is 4 of 20 voxels.
+        // 4 (1 - 2/4) is above 1, so all of it counts; the way back out of the child's radius is 4 of 20 voxels.
         assert!((cut_at_tail(&bone, [&child]) - 0.2).abs() < 1e-12);
         let thinner = limb([20., 0., 0.], [20., 20., 0.], 1.5);
         assert_eq!(cut_at_tail(&bone, [&thinner]), 0.0);
-        let apart = limb([31., 0., 0.], [31., 20., 0.], 4.0);
-        assert_eq!(cut_at_tail(&bone, [&apart]), 0.0);
+        // Half as much where 4 (1 - 3.5/4) = 0.5.
+        assert!((cut_at_tail(&limb([0., 0., 0.], [20., 0., 0.], 3.5), [&child]) - 0.1).abs() < 1e-12);
+        assert!(is_joined(&bone, &child));
+        assert!(!is_joined(&bone, &limb([31., 0., 0.], [31., 20., 0.], 4.0)));
         assert!((cut_at_tail(&bone, [&thinner, &child]) - 0.2).abs() < 1e-12);
         assert_eq!(cut_at_tail(&bone, []), 0.0);
     }
