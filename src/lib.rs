@@ -2,9 +2,13 @@
 
 #![deny(unsafe_code)]
 
+pub mod bind;
 pub mod crawl;
 pub mod error;
+pub mod geometry;
 pub mod heat;
+pub mod influence;
+pub mod io;
 pub mod model;
 pub mod progress;
 pub mod voxelize;

@@ -1,6 +1,7 @@
 //! Plain data in f64, with no behaviour beyond its own checks.
 
 mod bits;
+mod bricks;
 mod grid;
 mod mesh;
 mod skeleton;
@@ -9,6 +10,7 @@ mod weights;
 mod weld;
 
 pub use bits::BitGrid;
+pub use bricks::{BRICK, BRICK_CELLS, Bricks, set_bits};
 pub use grid::{Grid, LATTICE, MAX_RESOLUTION, MIN_RESOLUTION};
 pub use mesh::{Bounds, Components, Mesh, Weld};
 pub use skeleton::{Bone, Skeleton};

@@ -20,6 +20,18 @@ impl Weights {
         Self { ends: Vec::with_capacity(vertices), influences: Vec::with_capacity(influences) }
     }
 
+    /// The vertices of several parts, one part after the other.
+    pub fn concat(parts: &[Self]) -> Self {
+        let vertices = parts.iter().map(Self::len).sum();
+        let mut all = Self::with_capacity(vertices, parts.iter().map(|p| p.influences.len()).sum());
+        for part in parts {
+            let before = all.influences.len();
+            all.influences.extend_from_slice(&part.influences);
+            all.ends.extend(part.ends.iter().map(|end| end + before));
+        }
+        all
+    }
+
     /// Adds the next vertex.
     pub fn push(&mut self, influences: impl IntoIterator<Item = Influence>) {
         self.influences.extend(influences);

@@ -1,0 +1,142 @@
+//! The command line: one file a command; this one has what they share, down to the exit codes.
+
+mod bind;
+mod compare;
+mod demo;
+mod input;
+mod inspect;
+mod progress;
+mod screen;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::{Parser, Subcommand};
+use skinbind::{Error, Result};
+
+const PIPELINE: &str = "\
+The way of a character:
+  mesh (.glb .gltf .obj) + skeleton (.json, or the joints of the .glb)
+    -> bind        voxels of the body -> distance from each bone through them -> weights
+    -> a rigged .glb / .gltf with everything the input had, or weights as .mhw / .json
+    -> inspect     what is in a file
+    -> compare     how far apart two sets of weights are
+
+Examples:
+  skinbind demo
+  skinbind bind body.glb -s skeleton.json -o rigged.glb
+  skinbind inspect rigged.glb
+
+Exit codes: 0 done, 2 wrong use, 3 fault of the input, 4 of the output, 5 of the device or its limits,
+6 a check failed, 130 interrupted (no file is left).";
+
+/// Binds 3D characters to their skeletons.
+#[derive(Parser)]
+#[command(name = "skinbind", version, after_help = PIPELINE, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Bind(bind::Args),
+    Inspect(inspect::Args),
+    Compare(compare::Args),
+    Demo(demo::Args),
+}
+
+/// What the surroundings give a command.
+struct Context {
+    /// Set when the user asks to stop.
+    cancel: Arc<AtomicBool>,
+    /// Most bytes that were allocated at once so far.
+    peak_bytes: fn() -> u64,
+}
+
+impl Context {
+    /// # Errors
+    /// [`Error::Cancelled`] once the user has asked to stop.
+    fn check_cancelled(&self) -> Result<()> {
+        if self.cancel.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+    }
+}
+
+/// Runs the program; `peak_bytes` tells the most bytes that were allocated at once so far.
+pub fn main(peak_bytes: fn() -> u64) -> ExitCode {
+    // Wrong use ends here, with clap's own message and exit code 2.
+    let cli = Cli::parse();
+    let context = Context { cancel: Arc::default(), peak_bytes };
+    let cancel = context.cancel.clone();
+    if let Err(error) = ctrlc::set_handler(move || cancel.store(true, Ordering::Relaxed)) {
+        screen::say(&format!("warning: an interrupt will not be noticed: {error}"));
+    }
+    let done = match cli.command {
+        Command::Bind(args) => bind::run(&args, &context),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Demo(args) => demo::run(&args, &context),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            screen::say(&format!("error: {error}"));
+            ExitCode::from(exit_code(&error))
+        }
+    }
+}
+
+fn exit_code(error: &Error) -> u8 {
+    match error.root() {
+        Error::Parameter { .. } => 2,
+        Error::Write { .. } | Error::Exists(_) => 4,
+        Error::Device { .. } | Error::Limit { .. } => 5,
+        Error::Check(_) => 6,
+        Error::Cancelled => 130,
+        _ => 3,
+    }
+}
+
+/// The device of this name; so far there is one.
+///
+/// # Errors
+/// [`Error::Device`] for another name.
+fn device(name: &str) -> Result<&'static str> {
+    match name {
+        "auto" | "cpu" => Ok("cpu"),
+        _ => {
+            Err(Error::Device { name: name.to_owned(), what: "there is no such device; there are auto and cpu".into() })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent_and_every_command_has_an_example() {
+        let mut command = Cli::command();
+        command.clone().debug_assert();
+        for sub in command.get_subcommands_mut() {
+            let help = sub.render_long_help().to_string();
+            assert!(help.contains("Example"), "{help}");
+            assert!(help.contains(&format!("skinbind {}", sub.get_name())), "{help}");
+        }
+    }
+
+    #[test]
+    fn exit_codes_follow_the_kind_of_error_under_the_file_name() {
+        for (error, code) in [
+            (Error::NoFaces, 3),
+            (Error::Cancelled, 130),
+            (Error::Check(String::new()), 6),
+            (Error::Exists("x".into()), 4),
+            (device("no-such").unwrap_err(), 5),
+        ] {
+            assert_eq!(exit_code(&error.in_file("a file")), code);
+        }
+    }
+}

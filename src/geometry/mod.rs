@@ -1,0 +1,8 @@
+//! Geometry that several stages need and that knows nothing of them.
+
+pub mod bone_distance;
+pub mod box_tree;
+pub mod closest_point;
+pub mod segment;
+pub mod winding;
+pub mod topology;

@@ -1,0 +1,9 @@
+//! Files in and out: one file or folder a format.
+
+pub mod gltf;
+pub mod obj;
+pub mod output;
+pub mod skeleton_json;
+pub mod weights_file;
+
+mod polygon;

@@ -1,0 +1,460 @@
+//! The crawl against its definition: bit for bit with the same integers, within derived bounds with f64, and in closed form.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use glam::{DVec3, UVec3};
+use proptest::prelude::*;
+use skinbind::crawl::seeds::{crossed, touches};
+use skinbind::crawl::{Label, Labels, Neighbors, crawl, reference};
+use skinbind::model::{BitGrid, Bone, Bounds, Code, Grid, Skeleton};
+use skinbind::progress::{Progress, Stage};
+use skinbind::voxelize::{Interior, Voxels};
+
+const UNIT: f64 = 4_294_967_296.0;
+
+// ---------------------------------------------------------------- scenes
+
+/// A grid of 16 voxels along x and so many along y and z, one world unit a voxel times `scale`.
+fn grid(size: UVec3, scale: f64) -> Grid {
+    let half = size.as_dvec3() * 0.5 * scale;
+    let longest = size.max_element();
+    Grid::around(&Bounds { min: -half, max: half }, longest).unwrap()
+}
+
+fn voxels(grid: Grid, solid: BitGrid) -> Voxels {
+    Voxels { grid, surface: solid.clone(), solid, interior: Interior::Flood, reason: "test", warnings: Vec::new() }
+}
+
+fn filled(grid: &Grid, keep: impl Fn(UVec3) -> bool) -> BitGrid {
+    let mut solid = BitGrid::new(grid.dims());
+    reference::voxels(grid.dims()).filter(|&v| keep(v)).for_each(|v| solid.set(v));
+    solid
+}
+
+fn scene(size: UVec3, keep: impl Fn(UVec3) -> bool) -> Voxels {
+    let grid = grid(size, 1.0);
+    let solid = filled(&grid, keep);
+    voxels(grid, solid)
+}
+
+/// Centre of a voxel, in the world.
+fn center(grid: &Grid, v: UVec3) -> DVec3 {
+    grid.to_world(v.as_dvec3() + 0.5)
+}
+
+fn skeleton(ends: &[(DVec3, DVec3)]) -> Skeleton {
+    // Names in an order unlike that of the bones, so that ranks and indices differ.
+    let name = |i: usize| format!("{}{i}", ["m", "z", "a"][i % 3]);
+    let bone = |(i, &(head, tail)): (usize, &(DVec3, DVec3))| Bone { name: name(i), head, tail, parent: None, deform: true };
+    Skeleton::new(ends.iter().enumerate().map(bone).collect()).unwrap()
+}
+
+fn run(v: &Voxels, s: &Skeleton, labels: usize, neighbors: Neighbors) -> Labels {
+    crawl(v, s, &vec![true; s.len()], labels, neighbors, Progress::NONE).unwrap().0
+}
+
+/// Numbers that look random (Steele et al. 2014, "splitmix").
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ z >> 31) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn point(&mut self, grid: &Grid, beyond: f64) -> DVec3 {
+        let d = grid.dims().as_dvec3();
+        let g = DVec3::new(self.next(), self.next(), self.next()) * (d + 2.0 * beyond) - beyond;
+        grid.to_world(g)
+    }
+}
+
+/// Shapes of many kinds, by number.
+fn shape(kind: usize, size: UVec3, random: &mut Random) -> Voxels {
+    let g = grid(size, 1.0);
+    let density = [0.08, 0.25, 0.5, 0.8, 0.97][kind % 5];
+    let solid = match kind / 5 % 6 {
+        0 => {
+            let mut solid = BitGrid::new(g.dims());
+            reference::voxels(g.dims()).for_each(|v| {
+                if random.next() < density {
+                    solid.set(v);
+                }
+            });
+            solid
+        }
+        // Thin sheets, a U-bend, a serpentine, a full box, a ball with holes.
+        1 => filled(&g, |v| (v.x + 2 * v.y + v.z) % 7 < 2),
+        2 => filled(&g, |v| v.y < 3 || v.x < 4 || v.x > g.dims().x - 5),
+        3 => filled(&g, |v| v.y % 2 == 0 || v.x == if v.y % 4 == 1 { 0 } else { g.dims().x - 1 }),
+        4 => filled(&g, |_| true),
+        _ => filled(&g, |v| {
+            let away = v.as_dvec3() - g.dims().as_dvec3() / 2.0;
+            away.length() < 8.0 && (v.x * 7 + v.y * 5 + v.z * 3) % 11 > 2
+        }),
+    };
+    voxels(g, solid)
+}
+
+fn bones(random: &mut Random, grid: &Grid, count: usize) -> Skeleton {
+    let mut ends = Vec::new();
+    for i in 0..count {
+        let head = random.point(grid, if i % 7 == 6 { 20.0 } else { 0.0 });
+        let tail = match i % 3 {
+            0 => head,
+            _ => random.point(grid, 3.0),
+        };
+        ends.push((head, tail));
+        // A mirrored twin now and then: ties.
+        if i % 4 == 0 {
+            let mirror = DVec3::new(-1.0, 1.0, 1.0);
+            ends.push((head * mirror, tail * mirror));
+        }
+    }
+    ends.truncate(count);
+    skeleton(&ends)
+}
+
+// ---------------------------------------------------------------- oracles
+
+/// Fixed-point distance of every voxel from one bone, by Dijkstra; with the number of steps on the way.
+fn fixed(v: &Voxels, bone: &Bone, neighbors: Neighbors) -> Vec<Option<(u64, u32)>> {
+    let dims = v.grid.dims();
+    let mut found: Vec<Option<(u64, u32)>> = vec![None; v.grid.len() as usize];
+    let mut heap = BinaryHeap::new();
+    for (voxel, d) in reference::start(&v.grid, &v.solid, bone) {
+        heap.push(Reverse(((d * UNIT).round() as u64, 0u32, voxel.to_array())));
+    }
+    while let Some(Reverse((d, steps, voxel))) = heap.pop() {
+        let voxel = UVec3::from_array(voxel);
+        let at = &mut found[reference::place(dims, voxel)];
+        if at.is_some() {
+            continue;
+        }
+        *at = Some((d, steps));
+        for (next, apart) in reference::around(&v.solid, neighbors, voxel) {
+            if found[reference::place(dims, next)].is_none() {
+                heap.push(Reverse((d + (apart * UNIT).round() as u64, steps + 1, next.to_array())));
+            }
+        }
+    }
+    found
+}
+
+fn exact(v: &Voxels, s: &Skeleton, labels: usize, neighbors: Neighbors) -> Vec<Vec<Label>> {
+    let mut all: Vec<Vec<(u64, u32, u32)>> = vec![Vec::new(); v.grid.len() as usize];
+    for (b, bone) in s.bones().iter().enumerate() {
+        for (at, found) in all.iter_mut().zip(fixed(v, bone, neighbors)) {
+            at.extend(found.map(|(d, _)| (d, s.rank(b), b as u32)));
+        }
+    }
+    let label = |&(d, _, bone): &(u64, u32, u32)| Label { bone, distance: d as f64 / UNIT };
+    all.iter_mut()
+        .map(|at| {
+            at.sort_unstable();
+            at.iter().take(labels).map(label).collect()
+        })
+        .collect()
+}
+
+fn first_difference(v: &Voxels, found: &Labels, expected: &[Vec<Label>]) -> Option<String> {
+    reference::voxels(v.grid.dims()).zip(expected).find_map(|(voxel, expected)| {
+        let found: Vec<Label> = found.at(voxel).collect();
+        (found != *expected).then(|| format!("{voxel}: {found:?}, expected {expected:?}"))
+    })
+}
+
+// ---------------------------------------------------------------- against the oracles
+
+#[test]
+fn every_shape_bit_for_bit() {
+    let mut random = Random(1);
+    for kind in 0..30 {
+        for neighbors in [Neighbors::TwentySix, Neighbors::Six] {
+            let size = [UVec3::new(16, 13, 11), UVec3::new(20, 7, 17)][kind % 2];
+            let v = shape(kind, size, &mut random);
+            let s = bones(&mut random, &v.grid, [1, 3, 9, 24][kind % 4]);
+            let labels = 2 + kind % 8;
+            let expected = exact(&v, &s, labels, neighbors);
+            let found = run(&v, &s, labels, neighbors);
+            let difference = first_difference(&v, &found, &expected);
+            assert_eq!(difference, None, "shape {kind}, {neighbors:?}, {labels} labels, {} bones", s.len());
+        }
+    }
+}
+
+#[test]
+fn the_comparison_notices_one_wrong_label() {
+    let mut random = Random(5);
+    let v = shape(3, UVec3::new(16, 9, 9), &mut random);
+    let s = bones(&mut random, &v.grid, 6);
+    let found = run(&v, &s, 4, Neighbors::TwentySix);
+    let mut expected = exact(&v, &s, 4, Neighbors::TwentySix);
+    assert_eq!(first_difference(&v, &found, &expected), None);
+    let at = expected.iter().position(|l| l.len() == 4).unwrap();
+    expected[at][3].distance += 1.0 / UNIT;
+    assert!(first_difference(&v, &found, &expected).is_some());
+    expected[at][3].distance -= 1.0 / UNIT;
+    expected[at].swap(0, 1);
+    assert!(first_difference(&v, &found, &expected).is_some());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #[test]
+    fn any_scene_bit_for_bit(seed: u64, kind in 0usize..30, labels in 2usize..10, count in 1usize..14, six: bool,
+                             x in 16u32..27, y in 1u32..14, z in 1u32..14) {
+        let mut random = Random(seed);
+        let v = shape(kind, UVec3::new(x, y, z), &mut random);
+        let s = bones(&mut random, &v.grid, count);
+        let neighbors = if six { Neighbors::Six } else { Neighbors::TwentySix };
+        let found = run(&v, &s, labels, neighbors);
+        prop_assert_eq!(first_difference(&v, &found, &exact(&v, &s, labels, neighbors)), None);
+    }
+
+    #[test]
+    fn walked_voxels_are_the_ones_that_touch(seed: u64, snap in 0u32..3) {
+        let mut random = Random(seed);
+        let dims = UVec3::new(13, 9, 17);
+        let step = [1, 64, 256][snap as usize];
+        let mut end = || {
+            let p = DVec3::new(random.next() * 23.0 - 5.0, random.next() * 19.0 - 5.0, random.next() * 27.0 - 5.0);
+            (p * 256.0).as_ivec3() / step * step
+        };
+        let (p, q) = (end(), end());
+        let mut walked = Vec::new();
+        crossed(p, q, dims, |v| walked.push(v));
+        walked.sort_by_key(|v| (v.z, v.y, v.x));
+        let expected: Vec<UVec3> = reference::voxels(dims).filter(|&v| touches(p, q, v)).collect();
+        prop_assert_eq!(walked, expected);
+    }
+}
+
+/// Fixed point against f64: each of n steps is off by at most 2^-33, the start by 2^-33, and the f64 sum by n ulps of the
+/// distance, here below 2^-45 each. Sorted distances of the same bones move no more than the distances do.
+#[test]
+fn agrees_with_f64_within_rounding() {
+    let mut random = Random(9);
+    for kind in [2, 3, 7, 12, 17, 22, 27] {
+        let v = shape(kind, UVec3::new(18, 12, 12), &mut random);
+        let s = bones(&mut random, &v.grid, 12);
+        let used: Vec<bool> = (0..s.len()).map(|b| b % 5 != 3).collect();
+        let (found, _) = crawl(&v, &s, &used, 5, Neighbors::TwentySix, Progress::NONE).unwrap();
+        let expected = reference::labels(&v.grid, &v.solid, &s, &used, 5, Neighbors::TwentySix);
+        let longest = s.bones().iter().flat_map(|b| fixed(&v, b, Neighbors::TwentySix)).flatten().map(|(_, n)| n).max();
+        let bound = f64::from(longest.unwrap() + 1) * (0.5 / UNIT + 0.5f64.powi(45));
+        let off = |scale: f64| {
+            let mut worst = 0.0f64;
+            for (voxel, expected) in reference::voxels(v.grid.dims()).zip(&expected) {
+                let found: Vec<Label> = found.at(voxel).collect();
+                assert_eq!(found.len(), expected.len(), "{voxel}");
+                for (f, e) in found.iter().zip(expected) {
+                    assert!(used[f.bone as usize]);
+                    worst = worst.max((f.distance * scale - e.distance).abs());
+                }
+            }
+            worst
+        };
+        assert!(off(1.0) <= bound, "shape {kind}: {} > {bound}", off(1.0));
+        assert!(off(1.0 + 1e-6) > bound, "the bound would pass a wrong length");
+    }
+}
+
+/// Several regions, one and many threads: the same labels.
+#[test]
+fn threads_change_nothing() {
+    let v = scene(UVec3::new(60, 50, 40), |v| (v.x / 9 + v.y / 7 + v.z / 5) % 5 != 0 || v.x % 9 == 4);
+    let s = bones(&mut Random(3), &v.grid, 30);
+    let with = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| run(&v, &s, 5, Neighbors::TwentySix))
+    };
+    let one = with(1);
+    for threads in [2, 3, 7] {
+        let many = with(threads);
+        for voxel in reference::voxels(v.grid.dims()) {
+            assert!(one.at(voxel).eq(many.at(voxel)), "{threads} threads: {voxel}");
+        }
+    }
+    assert_eq!(first_difference(&v, &one, &exact(&v, &s, 5, Neighbors::TwentySix)), None);
+}
+
+// ---------------------------------------------------------------- closed forms
+
+#[test]
+fn full_box_has_the_closed_form() {
+    let v = scene(UVec3::new(21, 21, 21), |_| true);
+    let from = UVec3::new(4, 10, 7);
+    let s = skeleton(&[(center(&v.grid, from), center(&v.grid, from))]);
+    let wrong = |neighbors, expected: &dyn Fn([i32; 3]) -> f64| {
+        let found = run(&v, &s, 2, neighbors);
+        reference::voxels(v.grid.dims()).find(|&voxel| {
+            let mut d = (voxel.as_ivec3() - from.as_ivec3()).abs().to_array();
+            d.sort_unstable();
+            let found = found.at(voxel).next().unwrap().distance;
+            // At most 23 steps of 2^-33 each.
+            (found - expected(d)).abs() > 23.0 * 0.5 / UNIT
+        })
+    };
+    let chamfer = |[a, b, c]: [i32; 3]| {
+        f64::from(a) * 3f64.sqrt() + f64::from(b - a) * 2f64.sqrt() + f64::from(c - b)
+    };
+    assert_eq!(wrong(Neighbors::TwentySix, &chamfer), None);
+    assert_eq!(wrong(Neighbors::Six, &|[a, b, c]| f64::from(a + b + c)), None);
+    assert!(wrong(Neighbors::Six, &chamfer).is_some());
+}
+
+#[test]
+fn a_u_bend_is_as_long_as_its_arms() {
+    // Two arms, a gap of one voxel, joined at the far end: from tip to tip is down one arm and up the other.
+    let v = scene(UVec3::new(31, 3, 1), |v| v.z == 1 && (v.y == 1 || v.y == 3 || v.y == 2 && v.x == 30));
+    let tip = center(&v.grid, UVec3::new(0, 1, 1));
+    let s = skeleton(&[(tip, tip)]);
+    let far = |n| run(&v, &s, 2, n).at(UVec3::new(0, 3, 1)).next().unwrap().distance;
+    assert_eq!(far(Neighbors::Six), 62.0);
+    assert!((far(Neighbors::TwentySix) - (58.0 + 2.0 * 2f64.sqrt())).abs() < 61.0 * 0.5 / UNIT);
+}
+
+#[test]
+fn ties_go_by_name() {
+    let v = scene(UVec3::new(17, 5, 5), |_| true);
+    let (l, r) = (center(&v.grid, UVec3::new(3, 3, 3)), center(&v.grid, UVec3::new(15, 3, 3)));
+    for names in [["b", "a"], ["a", "b"]] {
+        let bone = |i: usize, p| Bone { name: names[i].into(), head: p, tail: p, parent: None, deform: true };
+        let s = Skeleton::new(vec![bone(0, l), bone(1, r)]).unwrap();
+        let found: Vec<Label> = run(&v, &s, 2, Neighbors::TwentySix).at(UVec3::new(9, 3, 3)).collect();
+        assert_eq!(found[0].distance, found[1].distance);
+        assert_eq!(s.bones()[found[0].bone as usize].name, "a");
+        let off: Vec<Label> = run(&v, &s, 2, Neighbors::TwentySix).at(UVec3::new(8, 3, 3)).collect();
+        assert_eq!(off[0].bone, 0);
+    }
+}
+
+#[test]
+fn islands_stay_unreached() {
+    let v = scene(UVec3::new(16, 4, 4), |v| v.x < 6 || v.x > 9);
+    let p = center(&v.grid, UVec3::new(2, 2, 2));
+    let found = run(&v, &skeleton(&[(p, p)]), 2, Neighbors::TwentySix);
+    assert_eq!(found.at(UVec3::new(5, 2, 2)).count(), 1);
+    assert_eq!(found.at(UVec3::new(12, 2, 2)).count(), 0);
+    assert_eq!(found.at(UVec3::new(7, 2, 2)).count(), 0);
+    assert_eq!(found.at(UVec3::splat(1000)).count(), 0);
+}
+
+/// A way longer than 2^16 voxels, the most that packed keys hold.
+#[test]
+fn a_long_maze_is_not_cut_off() {
+    let v = scene(UVec3::new(101, 101, 101), |v| {
+        let level = v.y % 2 == 0 && (v.z % 2 == 0 || v.x == if v.z % 4 == 1 { 0 } else { 102 });
+        let stair = v.y % 2 == 1 && v.x == 0 && v.z == if v.y % 4 == 1 { 102 } else { 0 };
+        level || stair
+    });
+    let last = UVec3::new(0, 102, 102);
+    let from = UVec3::ZERO;
+    let s = skeleton(&[(center(&v.grid, from), center(&v.grid, from))]);
+    let found = run(&v, &s, 2, Neighbors::Six).at(last).next().unwrap().distance;
+    let steps = fixed(&v, &s.bones()[0], Neighbors::Six)[reference::place(v.grid.dims(), last)].unwrap().0 as f64 / UNIT;
+    assert_eq!(found, steps);
+    assert!(found > 65_536.0, "{found} fits the packed keys and tests nothing");
+}
+
+// ---------------------------------------------------------------- bones outside, and limits
+
+#[test]
+fn a_bone_outside_is_named_and_starts_nearby() {
+    let v = scene(UVec3::new(16, 16, 16), |v| v.x < 9);
+    let edge = center(&v.grid, UVec3::new(8, 9, 9));
+    let prop = edge + DVec3::X * 6.0;
+    let bone = |name: &str, p: DVec3| Bone { name: name.into(), head: p, tail: p, parent: None, deform: true };
+    let s = Skeleton::new(vec![bone("in", edge), bone("prop", prop), bone("far", edge * DVec3::ZERO + DVec3::X * 1.6e7)]);
+    let s = s.unwrap();
+    let (found, warnings) = crawl(&v, &s, &[true; 3], 3, Neighbors::TwentySix, Progress::NONE).unwrap();
+    assert_eq!(warnings.len(), 2);
+    assert!(warnings.iter().all(|w| w.code == Code::BoneOutside));
+    assert_eq!(warnings[0].message, "bone \"prop\" lies outside the mesh; it starts at the nearest solid voxel, 6 away");
+    assert_eq!(warnings[0].bone.as_deref(), Some("prop"));
+    let at: Vec<Label> = found.at(UVec3::new(5, 9, 9)).collect();
+    assert_eq!(at[..2], [Label { bone: 0, distance: 3.0 }, Label { bone: 1, distance: 9.0 }]);
+    assert_eq!((at[2].bone, at[2].distance), (2, 1.6e7 - edge.x + 3.0));
+    // Not among the bones that take part: no label, no warning.
+    let (found, warnings) = crawl(&v, &s, &[true, false, false], 3, Neighbors::Six, Progress::NONE).unwrap();
+    assert_eq!((warnings.len(), found.at(UVec3::new(5, 9, 9)).count()), (0, 1));
+}
+
+#[test]
+fn starts_are_the_same_at_any_scale_and_mirrored() {
+    let size = UVec3::new(24, 20, 9);
+    let mut random = Random(21);
+    let (g, keep) = (grid(size, 1.0), |v: UVec3| (v.x.abs_diff(13) + v.y * 3 + v.z) % 5 != 0);
+    let plain = bones(&mut random, &g, 20);
+    let expected = run(&voxels(g, filled(&g, keep)), &plain, 4, Neighbors::TwentySix);
+    for (scale, mirror) in [(1e-3, false), (1e3, false), (1.0, true), (1e3, true)] {
+        let g = grid(size, scale);
+        let flip = DVec3::new(if mirror { -1.0 } else { 1.0 }, 1.0, 1.0) * scale;
+        let moved: Vec<Bone> =
+            plain.bones().iter().map(|b| Bone { head: b.head * flip, tail: b.tail * flip, ..b.clone() }).collect();
+        let image = |v: UVec3| if mirror { UVec3::new(g.dims().x - 1 - v.x, v.y, v.z) } else { v };
+        let v = voxels(g, filled(&g, |v| keep(image(v))));
+        let found = run(&v, &Skeleton::new(moved).unwrap(), 4, Neighbors::TwentySix);
+        for voxel in reference::voxels(g.dims()) {
+            let (a, b): (Vec<_>, Vec<_>) = (found.at(voxel).collect(), expected.at(image(voxel)).collect());
+            assert_eq!(a.len(), b.len(), "{voxel}");
+            for (a, b) in a.iter().zip(&b) {
+                // A start may round the other way; another start would be off by far more.
+                assert!((a.distance - b.distance).abs() <= 1.0 / UNIT, "scale {scale} mirror {mirror} {voxel}: {a:?} {b:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn as_many_bones_as_files_can_name() {
+    let v = scene(UVec3::new(40, 40, 40), |v| (v.x + v.y + v.z) % 3 != 0);
+    let mut random = Random(8);
+    let ends: Vec<(DVec3, DVec3)> = (0..65_535).map(|_| (random.point(&v.grid, 1.0), random.point(&v.grid, 1.0))).collect();
+    let s = skeleton(&ends);
+    let found = run(&v, &s, 17, Neighbors::TwentySix);
+    for voxel in reference::voxels(v.grid.dims()).filter(|&v2| v.solid.get(v2)) {
+        let at: Vec<Label> = found.at(voxel).collect();
+        assert_eq!(at.len(), 17, "{voxel}");
+        let key = |l: &Label| ((l.distance * UNIT) as u64, s.rank(l.bone as usize));
+        assert!(at.windows(2).all(|w| key(&w[0]) < key(&w[1])), "{voxel}");
+    }
+}
+
+#[test]
+fn nothing_to_do_is_done() {
+    let empty = scene(UVec3::splat(16), |_| false);
+    let s = skeleton(&[(DVec3::ZERO, DVec3::X)]);
+    assert_eq!(run(&empty, &s, 5, Neighbors::TwentySix).at(UVec3::splat(4)).count(), 0);
+    let full = scene(UVec3::splat(16), |_| true);
+    let (none, _) = crawl(&full, &s, &[false], 5, Neighbors::TwentySix, Progress::NONE).unwrap();
+    assert_eq!(none.at(UVec3::splat(4)).count(), 0);
+    let message = |labels, used: &[bool]| {
+        crawl(&full, &s, used, labels, Neighbors::Six, Progress::NONE).unwrap_err().to_string()
+    };
+    assert_eq!(message(1, &[true]), "labels is 1; it must be from 2 to 17");
+    assert_eq!(message(18, &[true]), "labels is 18; it must be from 2 to 17");
+    assert_eq!(message(5, &[true, true]), "use of bones: 2 entries for 1 vertices");
+}
+
+#[test]
+fn it_reports_and_stops() {
+    let v = scene(UVec3::splat(20), |_| true);
+    let s = skeleton(&[(DVec3::ZERO, DVec3::X)]);
+    let calls = AtomicUsize::new(0);
+    let stop = |stage: Stage, fraction: f64| {
+        assert_eq!(stage, Stage::Crawl);
+        assert!((0.0..=1.0).contains(&fraction));
+        if calls.fetch_add(1, Ordering::Relaxed) < 5 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    let stopped = crawl(&v, &s, &[true], 5, Neighbors::TwentySix, Progress::new(&stop));
+    assert!(matches!(stopped, Err(skinbind::Error::Cancelled)));
+    assert_eq!(calls.load(Ordering::Relaxed), 6);
+}
