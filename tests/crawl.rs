@@ -48,7 +48,8 @@ fn center(grid: &Grid, v: UVec3) -> DVec3 {
 fn skeleton(ends: &[(DVec3, DVec3)]) -> Skeleton {
     // Names in an order unlike that of the bones, so that ranks and indices differ.
     let name = |i: usize| format!("{}{i}", ["m", "z", "a"][i % 3]);
-    let bone = |(i, &(head, tail)): (usize, &(DVec3, DVec3))| Bone { name: name(i), head, tail, parent: None, deform: true };
+    let bone =
+        |(i, &(head, tail)): (usize, &(DVec3, DVec3))| Bone { name: name(i), head, tail, parent: None, deform: true };
     Skeleton::new(ends.iter().enumerate().map(bone).collect()).unwrap()
 }
 
@@ -302,9 +303,7 @@ fn full_box_has_the_closed_form() {
             (found - expected(d)).abs() > 23.0 * 0.5 / UNIT
         })
     };
-    let chamfer = |[a, b, c]: [i32; 3]| {
-        f64::from(a) * 3f64.sqrt() + f64::from(b - a) * 2f64.sqrt() + f64::from(c - b)
-    };
+    let chamfer = |[a, b, c]: [i32; 3]| f64::from(a) * 3f64.sqrt() + f64::from(b - a) * 2f64.sqrt() + f64::from(c - b);
     assert_eq!(wrong(Neighbors::TwentySix, &chamfer), None);
     assert_eq!(wrong(Neighbors::Six, &|[a, b, c]| f64::from(a + b + c)), None);
     assert!(wrong(Neighbors::Six, &chamfer).is_some());
@@ -359,7 +358,8 @@ fn a_long_maze_is_not_cut_off() {
     let from = UVec3::ZERO;
     let s = skeleton(&[(center(&v.grid, from), center(&v.grid, from))]);
     let found = run(&v, &s, 2, Neighbors::Six).at(last).next().unwrap().distance;
-    let steps = fixed(&v, &s.bones()[0], Neighbors::Six)[reference::place(v.grid.dims(), last)].unwrap().0 as f64 / UNIT;
+    let steps =
+        fixed(&v, &s.bones()[0], Neighbors::Six)[reference::place(v.grid.dims(), last)].unwrap().0 as f64 / UNIT;
     assert_eq!(found, steps);
     assert!(found > 65_536.0, "{found} fits the packed keys and tests nothing");
 }
@@ -372,12 +372,16 @@ fn a_bone_outside_is_named_and_starts_nearby() {
     let edge = center(&v.grid, UVec3::new(8, 9, 9));
     let prop = edge + DVec3::X * 6.0;
     let bone = |name: &str, p: DVec3| Bone { name: name.into(), head: p, tail: p, parent: None, deform: true };
-    let s = Skeleton::new(vec![bone("in", edge), bone("prop", prop), bone("far", edge * DVec3::ZERO + DVec3::X * 1.6e7)]);
+    let s =
+        Skeleton::new(vec![bone("in", edge), bone("prop", prop), bone("far", edge * DVec3::ZERO + DVec3::X * 1.6e7)]);
     let s = s.unwrap();
     let (found, warnings) = crawl(&v, &s, &[true; 3], 3, Neighbors::TwentySix, Progress::NONE).unwrap();
     assert_eq!(warnings.len(), 2);
     assert!(warnings.iter().all(|w| w.code == Code::BoneOutside));
-    assert_eq!(warnings[0].message, "bone \"prop\" lies outside the mesh; it starts at the nearest solid voxel, 6 away");
+    assert_eq!(
+        warnings[0].message,
+        "bone \"prop\" lies outside the mesh; it starts at the nearest solid voxel, 6 away"
+    );
     assert_eq!(warnings[0].bone.as_deref(), Some("prop"));
     let at: Vec<Label> = found.at(UVec3::new(5, 9, 9)).collect();
     assert_eq!(at[..2], [Label { bone: 0, distance: 3.0 }, Label { bone: 1, distance: 9.0 }]);
@@ -407,7 +411,10 @@ fn starts_are_the_same_at_any_scale_and_mirrored() {
             assert_eq!(a.len(), b.len(), "{voxel}");
             for (a, b) in a.iter().zip(&b) {
                 // A start may round the other way; another start would be off by far more.
-                assert!((a.distance - b.distance).abs() <= 1.0 / UNIT, "scale {scale} mirror {mirror} {voxel}: {a:?} {b:?}");
+                assert!(
+                    (a.distance - b.distance).abs() <= 1.0 / UNIT,
+                    "scale {scale} mirror {mirror} {voxel}: {a:?} {b:?}"
+                );
             }
         }
     }
@@ -417,7 +424,8 @@ fn starts_are_the_same_at_any_scale_and_mirrored() {
 fn as_many_bones_as_files_can_name() {
     let v = scene(UVec3::new(40, 40, 40), |v| (v.x + v.y + v.z) % 3 != 0);
     let mut random = Random(8);
-    let ends: Vec<(DVec3, DVec3)> = (0..65_535).map(|_| (random.point(&v.grid, 1.0), random.point(&v.grid, 1.0))).collect();
+    let ends: Vec<(DVec3, DVec3)> =
+        (0..65_535).map(|_| (random.point(&v.grid, 1.0), random.point(&v.grid, 1.0))).collect();
     let s = skeleton(&ends);
     let found = run(&v, &s, 17, Neighbors::TwentySix);
     for voxel in reference::voxels(v.grid.dims()).filter(|&v2| v.solid.get(v2)) {
@@ -436,9 +444,8 @@ fn nothing_to_do_is_done() {
     let full = scene(UVec3::splat(16), |_| true);
     let (none, _) = crawl(&full, &s, &[false], 5, Neighbors::TwentySix, Progress::NONE).unwrap();
     assert_eq!(none.at(UVec3::splat(4)).count(), 0);
-    let message = |labels, used: &[bool]| {
-        crawl(&full, &s, used, labels, Neighbors::Six, Progress::NONE).unwrap_err().to_string()
-    };
+    let message =
+        |labels, used: &[bool]| crawl(&full, &s, used, labels, Neighbors::Six, Progress::NONE).unwrap_err().to_string();
     assert_eq!(message(1, &[true]), "labels is 1; it must be from 2 to 17");
     assert_eq!(message(18, &[true]), "labels is 18; it must be from 2 to 17");
     assert_eq!(message(5, &[true, true]), "use of bones: 2 entries for 1 vertices");

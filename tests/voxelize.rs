@@ -54,10 +54,8 @@ fn the_fast_surface_is_the_reference_on_one_huge_triangle_at_full_resolution() {
     // Flat ones: the reference tests every voxel of a triangle's box.
     let corners = [[-1.0, -1.0, -0.003], [1.0, -0.4, 0.011], [0.3, 1.0, 0.0171]];
     for turn in 0..3 {
-        let mut points: Vec<DVec3> = corners
-            .iter()
-            .map(|c| DVec3::new(c[turn], c[(turn + 1) % 3], c[(turn + 2) % 3]))
-            .collect();
+        let mut points: Vec<DVec3> =
+            corners.iter().map(|c| DVec3::new(c[turn], c[(turn + 1) % 3], c[(turn + 2) % 3])).collect();
         // A needle within a slanted plane, and the box that makes the grid a cube where it does not cost much.
         points.extend([points[0] * 0.9, points[1] * 0.9, points[1] * 0.9 + DVec3::splat(1e-4)]);
         let mesh = Mesh::new(points, vec![[0, 1, 2], [3, 4, 5]]).unwrap();

@@ -4,5 +4,5 @@ pub mod bone_distance;
 pub mod box_tree;
 pub mod closest_point;
 pub mod segment;
-pub mod winding;
 pub mod topology;
+pub mod winding;

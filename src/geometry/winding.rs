@@ -153,7 +153,8 @@ mod tests {
         let mut out = Vec::new();
         for octant in 0..8 {
             let sign = DVec3::from_array([1, 2, 4].map(|bit| if octant & bit == 0 { 1.0 } else { -1.0 }));
-            let point = |i: i32, j: i32| (DVec3::new(f64::from(i), f64::from(j), f64::from(n - i - j)) * sign).normalize();
+            let point =
+                |i: i32, j: i32| (DVec3::new(f64::from(i), f64::from(j), f64::from(n - i - j)) * sign).normalize();
             for i in 0..n {
                 for j in 0..n - i {
                     out.push([point(i, j), point(i + 1, j), point(i, j + 1)]);

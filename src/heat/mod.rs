@@ -3,6 +3,7 @@
 //! Bone heat (Baran & Popovic 2007) carried from the surface into the solid voxels, with sources that know how thick the body is around
 //! each bone. `docs/heat.md` has the equation, the source rule with a picture, and how each parameter was chosen.
 
+pub mod budget;
 pub mod cpu;
 pub mod levels;
 pub mod links;
@@ -19,7 +20,7 @@ use glam::DVec3;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::model::{BitGrid, Code, Skeleton, Warning, Weights};
+use crate::model::{BitGrid, Grid, Influence, Skeleton, Warning};
 use crate::progress::{Progress, Stage};
 use crate::voxelize::Voxels;
 use solid::Solid;
@@ -50,7 +51,11 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    fn check(&self) -> Result<()> {
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`].
+    pub fn check(&self) -> Result<()> {
         let limits = [
             ("strength", self.strength, 1e-3..=1e3, "it must be from 0.001 to 1000"),
             ("sharpness", self.sharpness, 1.0..=4.0, "it must be from 1 to 4"),
@@ -65,17 +70,33 @@ impl Parameters {
     }
 }
 
-/// Heat in the solid at the places of a mesh.
-#[derive(Debug, Clone)]
+/// Heat in the solid, ready to be asked for raw weights at positions.
 pub struct Heated {
-    /// Raw weights of each place, by ascending joint: every bone that reaches it, not cut, not normalised after sharpening. Empty at places in
-    /// parts of the solid through which no bone runs.
-    pub weights: Weights,
+    grid: Grid,
+    solid: Solid,
+    heats: cpu::Heats,
+    bones: usize,
+    sharpness: f64,
     /// Iterations of all groups of bones at full resolution.
     pub iterations: usize,
     /// The largest relative residual of a bone.
     pub residual: f64,
     pub warnings: Vec<Warning>,
+}
+
+impl Heated {
+    /// What [`Self::raw_weights`] keeps from position to position; one a thread.
+    pub fn scratch(&self) -> sample::Scratch {
+        sample::Scratch::new(self.bones)
+    }
+
+    /// Puts the raw weights at a position (one of those that the heat was made for) into `raw` (which is empty), by ascending joint: every bone
+    /// that reaches it, sharpened, not cut. None where the position is in no solid voxel, or in a part of the solid through which no bone runs.
+    pub fn raw_weights(&self, p: DVec3, scratch: &mut sample::Scratch, raw: &mut Vec<Influence>) {
+        let corners = sample::Corners::around(&self.solid, &self.grid, p);
+        sample::heats_at(&corners, &self.heats, scratch, raw);
+        sample::sharpen(raw, self.sharpness);
+    }
 }
 
 /// The equation to solve: who heats which voxel how strongly. What both devices and the reference start from.
@@ -91,17 +112,14 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Finds sources, owners and conductances (steps 1 to 6 of the source rule). `None` where there is no solid voxel or no bone to use.
-    pub fn new(voxels: &Voxels, skeleton: &Skeleton, use_bone: &[bool], strength: f64) -> Option<Self> {
+    /// Finds sources, owners and conductances (steps 1 to 6 of the source rule).
+    pub fn new(voxels: &Voxels, skeleton: &Skeleton, use_bone: &[bool], strength: f64) -> Self {
         let solid = Solid::new(voxels.solid.clone());
         let found = sources(&solid, &voxels.surface, &voxels.grid, skeleton, use_bone);
         let solid = with_sources(solid, &found.all);
-        if found.all.is_empty() || solid.len() == 0 {
-            return None;
-        }
         let owner = owners(&solid, &found.all);
         let conductance = sources::conductance(&solid, &found.all, &owner, strength);
-        Some(Self { solid, sources: found.all, owner, conductance, warnings: found.warnings })
+        Self { solid, sources: found.all, owner, conductance, warnings: found.warnings }
     }
 
     /// The bone that heats each voxel.
@@ -129,9 +147,9 @@ fn with_sources(solid: Solid, sources: &[Source]) -> Solid {
     Solid::new(bits)
 }
 
-/// Raw weights from heat in the solid, at each of `places` (world positions).
+/// Heat of all bones in the solid, for the raw weights at `places` (world positions).
 ///
-/// Bones without `use_bone` take no part. A place in a part of the solid through which no bone runs gets no weight.
+/// Bones without `use_bone` take no part.
 ///
 /// # Errors
 /// [`Error::Parameter`] for a parameter outside its range, [`Error::Length`] where `use_bone` has not one entry a bone, and
@@ -149,20 +167,20 @@ pub fn voxel_heat(
         return Err(Error::Length { what: "bones to use", found: use_bone.len(), expected: skeleton.len() });
     }
     progress.at(Stage::Heat, 0.0)?;
-    let grid = &voxels.grid;
-    let Some(mut problem) = Problem::new(voxels, skeleton, use_bone, parameters.strength) else {
-        let mut weights = Weights::with_capacity(places.len(), 0);
-        places.iter().for_each(|_| weights.push([]));
-        return Ok(Heated { weights, iterations: 0, residual: 0.0, warnings: Vec::new() });
-    };
-    let bone_of = problem.bone_of();
-    let mut warnings = std::mem::take(&mut problem.warnings);
-    warnings.extend(without_voxels(&problem, skeleton, &bone_of));
-    let levels = levels::levels(&problem.solid, skeleton.len(), &bone_of, &problem.conductance);
-    let needed = sample::needed(&problem.solid, grid, places);
+    let problem = Problem::new(voxels, skeleton, use_bone, parameters.strength);
+    let levels = levels::levels(&problem.solid, skeleton.len(), &problem.bone_of(), &problem.conductance);
+    let needed = sample::needed(&problem.solid, &voxels.grid, places);
     let heats = cpu::heat(&levels, &nearby_order(skeleton), &needed, parameters.tolerance, progress)?;
-    let weights = sample::raw_weights(&problem.solid, grid, places, &heats, skeleton.len(), parameters.sharpness);
-    Ok(Heated { weights, iterations: heats.iterations, residual: heats.residual, warnings })
+    Ok(Heated {
+        grid: voxels.grid,
+        solid: problem.solid,
+        bones: skeleton.len(),
+        sharpness: parameters.sharpness,
+        iterations: heats.iterations,
+        residual: heats.residual,
+        heats,
+        warnings: problem.warnings,
+    })
 }
 
 /// Bones in depth-first order, children by name, so that bones near each other stand together and the order in which they are listed does not
@@ -184,24 +202,6 @@ fn nearby_order(skeleton: &Skeleton) -> Vec<u32> {
         stack.extend(&children[bone]);
     }
     order
-}
-
-/// A warning for each bone that has a source, but is nearest to no voxel.
-fn without_voxels(problem: &Problem, skeleton: &Skeleton, bone_of: &[u32]) -> Vec<Warning> {
-    let mut owns = vec![false; skeleton.len()];
-    for &bone in bone_of {
-        owns[bone as usize] = true;
-    }
-    let without = problem.sources.iter().filter(|s| !s.link && !owns[s.bone as usize]);
-    without
-        .map(|s| {
-            let name = &skeleton.bones()[s.bone as usize].name;
-            let message = format!(
-                "bone \"{name}\" is nearest to no voxel at this resolution, so it moves no vertex; a finer one may help"
-            );
-            Warning::new(Code::BoneWithoutWeight, message).bone(name)
-        })
-        .collect()
 }
 
 #[cfg(test)]

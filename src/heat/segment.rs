@@ -3,6 +3,7 @@
 use glam::DVec3;
 
 use super::solid::Solid;
+use crate::geometry::segment::closest_parameter;
 
 /// From `a` to `b`, which may coincide.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,9 +25,7 @@ impl Segment {
 
     /// Where on the segment the point closest to `p` lies, as a fraction.
     pub fn closest(&self, p: DVec3) -> f64 {
-        let along = self.b - self.a;
-        let squared = along.length_squared();
-        if squared > 0.0 { ((p - self.a).dot(along) / squared).clamp(0.0, 1.0) } else { 0.0 }
+        closest_parameter(p, self.a, self.b)
     }
 
     /// Distance of a point.

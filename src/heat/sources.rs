@@ -53,10 +53,9 @@ pub struct Sources {
 
 /// A bone end in grid coordinates.
 pub fn on_grid(grid: &Grid, p: DVec3) -> DVec3 {
-    let middle = grid.dims().as_dvec3() * 0.5;
-    let steps = (grid.to_grid(p) - middle) / STEP;
+    let steps = grid.to_middle(p) / STEP;
     let rounded = (steps.abs() + DVec3::splat(TURNOVER)).floor().copysign(steps) * STEP;
-    rounded.clamp(DVec3::splat(-FARTHEST), DVec3::splat(FARTHEST)) + middle
+    rounded.clamp(DVec3::splat(-FARTHEST), DVec3::splat(FARTHEST)) + grid.dims().as_dvec3() * 0.5
 }
 
 /// Step 1: whether a bone gives a source. It does where its head is in the solid, or at least half of its samples are.

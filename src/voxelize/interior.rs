@@ -125,9 +125,8 @@ fn shoot(hull: &Hull, axis: usize, inside: &mut BitGrid, any: &mut BitGrid) {
 fn cross_columns(t: &[IVec3; 3], axis: usize, mut crossing: impl FnMut([i32; 2], i32, bool)) {
     let (u, v) = ((axis + 1) % 3, (axis + 2) % 3);
     let mut p = t.map(|c| c.to_array().map(i64::from));
-    let area = |p: &[[i64; 3]; 3]| {
-        (p[1][u] - p[0][u]) * (p[2][v] - p[0][v]) - (p[1][v] - p[0][v]) * (p[2][u] - p[0][u])
-    };
+    let area =
+        |p: &[[i64; 3]; 3]| (p[1][u] - p[0][u]) * (p[2][v] - p[0][v]) - (p[1][v] - p[0][v]) * (p[2][u] - p[0][u]);
     // (u, v, axis) is right-handed: an outward triangle that turns left seen against the axis is a way out.
     let outward = area(&p) > 0;
     if area(&p) < 0 {

@@ -142,7 +142,8 @@ fn warn_of_shape(shape: &Closedness, interior: Interior, triangles: usize, warni
             _ => "its inside is what a fill from outside does not reach, which leaks through holes wider than a voxel",
         };
         let edges = shape.open_edges.len();
-        let message = format!("the surface is not closed: {edges} open edges in {holes} groups (holes or rims); {inside}");
+        let message =
+            format!("the surface is not closed: {edges} open edges in {holes} groups (holes or rims); {inside}");
         warnings.push(Warning::new(Code::SurfaceOpen, message));
     }
 }
