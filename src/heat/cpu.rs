@@ -8,15 +8,14 @@
 use rayon::prelude::*;
 
 use super::levels::Level;
-use super::multigrid::{LANES, Lanes, Solved, Solver};
-use super::solid::NONE;
+use super::multigrid::{LANES, Solved, Solver};
 use crate::error::Result;
 use crate::progress::{Progress, Stage};
 
 /// What counts as cold, as a share of the tolerance.
-const COLD: f64 = 0.5;
+const COLD: f64 = 0.3;
 /// When a solve has done enough, as a share of the tolerance.
-const ENOUGH: f64 = 0.3;
+const ENOUGH: f64 = 1.0;
 
 /// A bone's heat in a voxel.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,7 +31,7 @@ pub struct Heats {
     first: Vec<u32>,
     /// Iterations of all groups at full resolution.
     pub iterations: usize,
-    /// The largest relative residual of a bone, in the part of the solid in which it was solved.
+    /// The largest relative residual of a bone, in the part of the solid in which it was solved, before the last correction.
     pub residual: f64,
 }
 
@@ -97,79 +96,19 @@ fn solve_group(
     tolerance: f64,
 ) -> (Vec<(u32, Heat)>, Solved) {
     let coarsest = levels.len() - 1;
-    solver.set_part(coarsest, (0..levels[coarsest].len() as u32).collect());
-    let mut x = vec![[0.0; LANES]; levels[coarsest].len() + 1];
-    let mut solved = Solved::default();
-    for level in (0..levels.len()).rev() {
-        if level < coarsest {
-            let coarser = solver.part(level + 1).voxels.clone();
-            let part = warm_part(&levels[level], &levels[level + 1], &coarser, &x, group, COLD * tolerance);
-            x = start(&levels[level], levels[level + 1].len(), &coarser, &x, &part);
-            solver.set_part(level, part);
-        }
-        let right = right_side(&levels[level], &solver.part(level).voxels, group);
-        solved = solver.solve(level, &right, &mut x, ENOUGH * tolerance);
+    solver.start(group);
+    let mut solved = solver.solve(coarsest, ENOUGH * tolerance);
+    for level in (0..coarsest).rev() {
+        solver.refine(level, group, COLD * tolerance);
+        solved = solver.solve(level, ENOUGH * tolerance);
     }
     let mut found = Vec::new();
-    for (i, &voxel) in solver.part(0).voxels.iter().enumerate() {
-        if needed[voxel as usize] {
-            for (&bone, &heat) in group.iter().zip(&x[i]) {
-                if heat > COLD * tolerance {
-                    found.push((voxel, Heat { bone, heat }));
-                }
+    for (voxel, heats) in solver.heats(0).filter(|(voxel, _)| needed[*voxel as usize]) {
+        for (&bone, &heat) in group.iter().zip(heats) {
+            if heat > COLD * tolerance {
+                found.push((voxel, Heat { bone, heat }));
             }
         }
     }
     (found, solved)
-}
-
-/// The voxels of the finer level in which a group is solved, ascending.
-fn warm_part(finer: &Level, coarser: &Level, part: &[u32], x: &[Lanes], group: &[u32], cold: f64) -> Vec<u32> {
-    let mut taken = vec![false; finer.len()];
-    let warm = part.iter().zip(x).filter(|(_, x)| x.iter().any(|&x| x > cold)).map(|(&v, _)| v);
-    let heated = group.iter().flat_map(|&b| coarser.heated(b as usize)).map(|&(v, _)| v);
-    let mut voxels = Vec::new();
-    let mut take = |v: u32, voxels: &mut Vec<u32>| {
-        if !std::mem::replace(&mut taken[v as usize], true) {
-            voxels.push(v);
-        }
-    };
-    for above in warm.chain(heated) {
-        for &v in coarser.children(above) {
-            take(v, &mut voxels);
-        }
-    }
-    for i in 0..voxels.len() {
-        for n in finer.neighbors[voxels[i] as usize] {
-            if n != NONE {
-                take(n, &mut voxels);
-            }
-        }
-    }
-    voxels.sort_unstable();
-    voxels
-}
-
-/// The coarser level's values in the voxels of the finer part.
-fn start(finer: &Level, coarse: usize, coarser_part: &[u32], x: &[Lanes], part: &[u32]) -> Vec<Lanes> {
-    let mut all = vec![[0.0; LANES]; coarse];
-    for (&v, x) in coarser_part.iter().zip(x) {
-        all[v as usize] = *x;
-    }
-    let mut start: Vec<Lanes> = part.iter().map(|&v| all[finer.parent[v as usize] as usize]).collect();
-    start.push([0.0; LANES]);
-    start
-}
-
-/// The right sides of a group in a part.
-fn right_side(level: &Level, part: &[u32], group: &[u32]) -> Vec<Lanes> {
-    let mut right = vec![[0.0; LANES]; part.len() + 1];
-    for (lane, &bone) in group.iter().enumerate() {
-        for &(voxel, g) in level.heated(bone as usize) {
-            if let Ok(i) = part.binary_search(&voxel) {
-                right[i][lane] = g;
-            }
-        }
-    }
-    right
 }

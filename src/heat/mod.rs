@@ -185,7 +185,7 @@ pub fn voxel_heat(
 
 /// Bones in depth-first order, children by name, so that bones near each other stand together and the order in which they are listed does not
 /// matter.
-fn nearby_order(skeleton: &Skeleton) -> Vec<u32> {
+pub fn nearby_order(skeleton: &Skeleton) -> Vec<u32> {
     let mut children = vec![Vec::new(); skeleton.len()];
     let mut stack = Vec::new();
     let mut by_name: Vec<usize> = (0..skeleton.len()).collect();
