@@ -71,14 +71,8 @@ fn heat(c: &mut Criterion) {
         });
         group.bench_function(name("all"), |b| {
             b.iter(|| {
-                let heated = voxel_heat(
-                    &voxels,
-                    &skeleton,
-                    &use_bone,
-                    mesh.positions(),
-                    &Parameters::default(),
-                    Progress::NONE,
-                );
+                let heated =
+                    voxel_heat(&voxels, &skeleton, &use_bone, mesh.positions(), &Parameters::default(), Progress::NONE);
                 black_box(heated.unwrap())
             });
         });

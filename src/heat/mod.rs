@@ -90,11 +90,10 @@ impl Heated {
         sample::Scratch::new(self.bones)
     }
 
-    /// Puts the raw weights at a position (one of those that the heat was made for) into `raw` (which is empty), by ascending joint: every bone
+    /// Puts the raw weights at a position (one of those that the heat was made for) into `raw` (which is empty): every bone
     /// that reaches it, sharpened, not cut. None where the position is in no solid voxel, or in a part of the solid through which no bone runs.
     pub fn raw_weights(&self, p: DVec3, scratch: &mut sample::Scratch, raw: &mut Vec<Influence>) {
-        let corners = sample::Corners::around(&self.solid, &self.grid, p);
-        sample::heats_at(&corners, &self.heats, scratch, raw);
+        sample::heats_at(p, &self.solid, &self.grid, &self.heats, scratch, raw);
         sample::sharpen(raw, self.sharpness);
     }
 }

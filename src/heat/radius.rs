@@ -183,7 +183,7 @@ mod tests {
             assert!((section - 4.0 / 30f64.to_radians().cos()).abs() < 1e-9, "{section}");
         }
         // Negative control: off the middle it is another.
-        let off = Segment { a: bone.a + DVec3::Y, b: bone.b + DVec3::Y };
+        let off = Segment { a: bone.a + DVec3::Y * 0.3, b: bone.b + DVec3::Y * 0.3 };
         assert!((radii(&solid, &surface, &[off])[0].0[2] - r.0[2]).abs() > 1e-3);
     }
 

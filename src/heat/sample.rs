@@ -1,95 +1,128 @@
 //! From heat in voxels to raw weights at positions: step 7 of the source rule.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use glam::{DVec3, IVec3};
+use rayon::prelude::*;
 
 use super::cpu::Heats;
-use super::solid::Solid;
+use super::solid::{NONE, Solid};
 use crate::model::{Grid, Influence};
 
-/// The solid voxels whose middles are the corners of the cell around a position, each with its trilinear share.
-#[derive(Debug, Clone, Copy)]
-pub struct Corners {
-    corners: [(u32, f64); 8],
-    count: usize,
+/// Positions handled by one task.
+const CHUNK: usize = 4096;
+
+/// The cell between 8 voxel middles that a position lies in. Bits 0, 1, 2 of a corner's number say which side along x, y, z.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Cell {
+    /// The voxel at the low side, counted from the middle of the grid.
+    low: IVec3,
 }
 
-impl Corners {
-    /// The corners of a position. Shares add up to 1: those of corners that are not solid go to the others in proportion. None where the
-    /// position's own voxel is not solid.
-    pub fn around(solid: &Solid, grid: &Grid, p: DVec3) -> Self {
-        let mut found = Self { corners: [(0, 0.0); 8], count: 0 };
-        if solid.at(grid.voxel_of(p).as_ivec3()).is_none() {
-            return found;
-        }
-        let from_middle = grid.to_middle(p);
-        let low = from_middle.floor();
-        // Not 1 - x: a mirrored position has these two exchanged, to the last bit.
-        let (from_high, from_low) = ((low + DVec3::ONE) - from_middle, from_middle - low);
-        let first = low.as_ivec3() + (grid.dims() / 2).as_ivec3();
-        let mut sum = 0.0;
-        for corner in 0..8 {
-            let step = IVec3::new(corner & 1, corner >> 1 & 1, corner >> 2);
-            let share = DVec3::select(step.cmpeq(IVec3::ONE), from_low, from_high).element_product();
-            if share > 0.0
-                && let Some(voxel) = solid.at(first + step)
-            {
-                found.corners[found.count] = (voxel, share);
-                found.count += 1;
-                sum += share;
-            }
-        }
-        for corner in &mut found.corners[..found.count] {
-            corner.1 /= sum;
-        }
-        found
+impl Cell {
+    /// The cell of a position; none where the position's own voxel is not solid.
+    fn of(solid: &Solid, grid: &Grid, p: DVec3) -> Option<Self> {
+        solid.at(grid.voxel_of(p).as_ivec3())?;
+        Some(Self { low: grid.to_middle(p).floor().as_ivec3() })
     }
 
-    /// The voxels and their shares.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, f64)> + '_ {
-        self.corners[..self.count].iter().copied()
+    /// Its corners' voxels; [`NONE`] where one is not solid.
+    fn corners(&self, solid: &Solid, grid: &Grid) -> [u32; 8] {
+        let first = self.low + (grid.dims() / 2).as_ivec3();
+        std::array::from_fn(|c| solid.at(first + side(c)).unwrap_or(NONE))
     }
+
+    /// The trilinear shares of the corners for a position in the cell. Those of corners that are not solid go to the others in proportion.
+    fn shares(&self, corners: &[u32; 8], grid: &Grid, p: DVec3) -> [f64; 8] {
+        let (at, low) = (grid.to_middle(p), self.low.as_dvec3());
+        // Not 1 - x: a mirrored position has these two exchanged, to the last bit.
+        let (from_high, from_low) = ((low + DVec3::ONE) - at, at - low);
+        let plain: [f64; 8] = std::array::from_fn(|c| {
+            let share = DVec3::select(side(c).cmpeq(IVec3::ONE), from_low, from_high).element_product();
+            if corners[c] == NONE { 0.0 } else { share }
+        });
+        let sum: f64 = plain.iter().sum();
+        plain.map(|share| share / sum)
+    }
+}
+
+/// The step from a cell's low corner to another.
+fn side(corner: usize) -> IVec3 {
+    IVec3::new(corner as i32 & 1, corner as i32 >> 1 & 1, corner as i32 >> 2)
 }
 
 /// The voxels that some position needs.
 pub fn needed(solid: &Solid, grid: &Grid, places: &[DVec3]) -> Vec<bool> {
-    let mut needed = vec![false; solid.len()];
-    for &p in places {
-        for (voxel, _) in Corners::around(solid, grid, p).iter() {
-            needed[voxel as usize] = true;
+    let needed: Vec<AtomicBool> = (0..solid.len()).map(|_| AtomicBool::new(false)).collect();
+    places.par_chunks(CHUNK).for_each(|chunk| {
+        let mut last = None;
+        for &p in chunk {
+            let cell = Cell::of(solid, grid, p);
+            if cell == last {
+                continue;
+            }
+            last = cell;
+            for voxel in cell.iter().flat_map(|c| c.corners(solid, grid)).filter(|&v| v != NONE) {
+                needed[voxel as usize].store(true, Ordering::Relaxed);
+            }
         }
-    }
-    needed
+    });
+    needed.into_iter().map(AtomicBool::into_inner).collect()
 }
 
-/// What a thread keeps from position to position: a 0 for each bone, and the bones touched.
+/// The heats at the corners of a cell, bone by bone, kept for the next position in it.
 #[derive(Debug, Clone)]
 pub struct Scratch {
-    heat: Vec<f64>,
+    cell: Option<Cell>,
+    corners: [u32; 8],
     bones: Vec<u32>,
+    /// For each of `bones` its heat at the 8 corners.
+    heats: Vec<[f64; 8]>,
+    /// For each bone of the skeleton its place in `bones`, [`NONE`] between calls.
+    slot: Vec<u32>,
 }
 
 impl Scratch {
     /// For so many bones.
     pub fn new(bones: usize) -> Self {
-        Self { heat: vec![0.0; bones], bones: Vec::new() }
+        Self { cell: None, corners: [NONE; 8], bones: Vec::new(), heats: Vec::new(), slot: vec![NONE; bones] }
+    }
+
+    fn read(&mut self, cell: Cell, solid: &Solid, grid: &Grid, of: &Heats) {
+        if self.cell == Some(cell) {
+            return;
+        }
+        self.cell = Some(cell);
+        self.corners = cell.corners(solid, grid);
+        self.bones.clear();
+        self.heats.clear();
+        for (corner, &voxel) in self.corners.iter().enumerate().filter(|(_, v)| **v != NONE) {
+            for h in of.of(voxel) {
+                let slot = &mut self.slot[h.bone as usize];
+                if *slot == NONE {
+                    *slot = self.bones.len() as u32;
+                    self.bones.push(h.bone);
+                    self.heats.push([0.0; 8]);
+                }
+                self.heats[*slot as usize][corner] = h.heat;
+            }
+        }
+        for &bone in &self.bones {
+            self.slot[bone as usize] = NONE;
+        }
     }
 }
 
-/// Puts the heats at a position into `heats` (which is empty), by ascending bone.
-pub fn heats_at(corners: &Corners, of: &Heats, scratch: &mut Scratch, heats: &mut Vec<Influence>) {
-    scratch.bones.clear();
-    for (voxel, share) in corners.iter() {
-        for h in of.of(voxel) {
-            let sum = &mut scratch.heat[h.bone as usize];
-            if *sum == 0.0 {
-                scratch.bones.push(h.bone);
-            }
-            *sum += share * h.heat;
+/// Puts the heats at a position into `heats` (which is empty), trilinear over the solid voxels around it.
+pub fn heats_at(p: DVec3, solid: &Solid, grid: &Grid, of: &Heats, scratch: &mut Scratch, heats: &mut Vec<Influence>) {
+    let Some(cell) = Cell::of(solid, grid, p) else { return };
+    scratch.read(cell, solid, grid, of);
+    let shares = cell.shares(&scratch.corners, grid, p);
+    for (&joint, at_corners) in scratch.bones.iter().zip(&scratch.heats) {
+        let weight: f64 = at_corners.iter().zip(&shares).map(|(h, s)| h * s).sum();
+        if weight > 0.0 {
+            heats.push(Influence { joint, weight });
         }
-    }
-    scratch.bones.sort_unstable();
-    for &bone in &scratch.bones {
-        heats.push(Influence { joint: bone, weight: std::mem::take(&mut scratch.heat[bone as usize]) });
     }
 }
 
@@ -114,19 +147,22 @@ mod tests {
         let all = solid_where(dims, |_| true);
         // A quarter of a voxel beyond the middle of voxel (9, 9, 9) along each axis.
         let p = grid.to_world(DVec3::splat(9.75));
-        let corners = Corners::around(&all, &grid, p);
-        assert_eq!(corners.iter().count(), 8);
-        for (voxel, share) in corners.iter() {
+        let shares = |solid: &Solid| {
+            let cell = Cell::of(solid, &grid, p)?;
+            let corners = cell.corners(solid, &grid);
+            Some((corners, cell.shares(&corners, &grid, p)))
+        };
+        let (corners, found) = shares(&all).unwrap();
+        for (voxel, share) in corners.into_iter().zip(found) {
             let far = (all.coordinates(voxel) - glam::UVec3::splat(9)).element_sum();
             let expected = 0.75f64.powi(3 - far as i32) * 0.25f64.powi(far as i32);
             assert!((share - expected).abs() < 1e-14, "{share}, not {expected}");
         }
-        let half = solid_where(dims, |v| v.x < 10.0);
-        let corners = Corners::around(&half, &grid, p);
-        assert_eq!(corners.iter().count(), 4);
-        assert!((corners.iter().map(|c| c.1).sum::<f64>() - 1.0).abs() < 1e-14);
-        let other = solid_where(dims, |v| v.x > 10.0);
-        assert_eq!(Corners::around(&other, &grid, p).iter().count(), 0);
+        let (corners, found) = shares(&solid_where(dims, |v| v.x < 10.0)).unwrap();
+        assert_eq!(corners.iter().filter(|&&c| c == NONE).count(), 4);
+        assert_eq!(found.iter().filter(|&&s| s == 0.0).count(), 4);
+        assert!((found.iter().sum::<f64>() - 1.0).abs() < 1e-14);
+        assert!(shares(&solid_where(dims, |v| v.x > 10.0)).is_none());
     }
 
     #[test]
