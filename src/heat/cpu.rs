@@ -29,6 +29,8 @@ pub struct Heats {
     /// Those of voxel v are `heats[first[v]..first[v + 1]]`, in the order in which bones were solved.
     heats: Vec<Heat>,
     first: Vec<u32>,
+    /// Heats up to this one count as none.
+    pub cold: f64,
     /// Iterations of all groups at full resolution.
     pub iterations: usize,
     /// The largest relative residual of a bone, in the part of the solid in which it was solved, before the last correction.
@@ -36,7 +38,7 @@ pub struct Heats {
 }
 
 impl Heats {
-    /// The heats of a voxel; none below the tolerance.
+    /// The heats of a voxel, none that are cold.
     pub fn of(&self, voxel: u32) -> &[Heat] {
         &self.heats[self.first[voxel as usize] as usize..self.first[voxel as usize + 1] as usize]
     }
@@ -66,7 +68,7 @@ pub fn heat(levels: &[Level], order: &[u32], needed: &[bool], tolerance: f64, pr
     let iterations = found.iter().map(|f| f.1.iterations).sum();
     let residual = found.iter().map(|f| f.1.residual).fold(0.0, f64::max);
     let (heats, first) = by_voxel(levels[0].len(), &found);
-    Ok(Heats { heats, first, iterations, residual })
+    Ok(Heats { heats, first, cold: COLD * tolerance, iterations, residual })
 }
 
 /// Sorts what the groups found by voxel, in the order of the groups.

@@ -113,14 +113,14 @@ impl Scratch {
     }
 }
 
-/// Puts the heats at a position into `heats` (which is empty), trilinear over the solid voxels around it.
+/// Puts the heats at a position into `heats` (which is empty), trilinear over the solid voxels around it; none that are cold.
 pub fn heats_at(p: DVec3, solid: &Solid, grid: &Grid, of: &Heats, scratch: &mut Scratch, heats: &mut Vec<Influence>) {
     let Some(cell) = Cell::of(solid, grid, p) else { return };
     scratch.read(cell, solid, grid, of);
     let shares = cell.shares(&scratch.corners, grid, p);
     for (&joint, at_corners) in scratch.bones.iter().zip(&scratch.heats) {
         let weight: f64 = at_corners.iter().zip(&shares).map(|(h, s)| h * s).sum();
-        if weight > 0.0 {
+        if weight > of.cold {
             heats.push(Influence { joint, weight });
         }
     }
