@@ -201,9 +201,12 @@ impl<'a> Solver<'a> {
             v.resize(n + 1, [0.0; LANES]);
         }
         parts[0].multiply(x, product);
-        for i in 0..n {
-            residual[i] = zip(right[i], product[i], |b, p| b - p);
-            parts[0].right[i] = residual[i].map(|r| r as f32);
+        let vectors = residual.iter_mut().zip(&mut parts[0].right);
+        for (((r, short), b), p) in vectors.zip(&*right).zip(&*product) {
+            for l in 0..LANES {
+                r[l] = b[l] - p[l];
+                short[l] = r[l] as f32;
+            }
         }
         let mut energy = [0.0; LANES];
         let mut iterations = 0;
@@ -216,21 +219,26 @@ impl<'a> Solver<'a> {
             if most <= tolerance || iterations == MOST_ITERATIONS {
                 // The cycle's change is at hand: it takes the error down once more.
                 for (x, z) in x.iter_mut().zip(z) {
-                    *x = std::array::from_fn(|l| x[l] + f64::from(z[l]));
+                    for l in 0..LANES {
+                        x[l] += f64::from(z[l]);
+                    }
                 }
                 break;
             }
             let turn = zip(energy, before, |now, before| if before > 0.0 { now / before } else { 0.0 });
             for (d, z) in direction.iter_mut().zip(z) {
-                *d = std::array::from_fn(|l| f64::from(z[l]) + turn[l] * d[l]);
+                for l in 0..LANES {
+                    d[l] = f64::from(z[l]) + turn[l] * d[l];
+                }
             }
             let curvature = parts[0].multiply(direction, product);
             let step = zip(energy, curvature, |e, c| if c > 0.0 { e / c } else { 0.0 });
-            for i in 0..n {
+            let vectors = x.iter_mut().zip(residual.iter_mut()).zip(&mut parts[0].right);
+            for ((((x, r), short), d), p) in vectors.zip(&*direction).zip(&*product) {
                 for l in 0..LANES {
-                    x[i][l] += step[l] * direction[i][l];
-                    residual[i][l] -= step[l] * product[i][l];
-                    parts[0].right[i][l] = residual[i][l] as f32;
+                    x[l] += step[l] * d[l];
+                    r[l] -= step[l] * p[l];
+                    short[l] = r[l] as f32;
                 }
             }
             iterations += 1;
@@ -272,20 +280,22 @@ impl Part {
     /// `product = A x`; returns `x . A x`.
     fn multiply(&self, x: &[Lanes], product: &mut [Lanes]) -> Lanes {
         let mut sum = [0.0; LANES];
-        let mut row = |i: usize, pulled: Lanes| {
-            let d = self.diagonal[i];
-            let value: Lanes = std::array::from_fn(|l| d * x[i][l] - pulled[l]);
-            product[i] = value;
-            sum = std::array::from_fn(|l| sum[l] + value[l] * x[i][l]);
-        };
+        let rows = product.iter_mut().zip(x).zip(&self.diagonal).zip(&self.neighbors);
         if self.coupling.is_empty() {
-            for (i, neighbors) in self.neighbors.iter().enumerate() {
-                row(i, neighbors.iter().fold([0.0; LANES], |s, &n| zip(s, x[n as usize], |s, x| s + x)));
+            for (((product, own), &d), neighbors) in rows {
+                let mut pulled = [0.0; LANES];
+                for &n in neighbors {
+                    add_scaled(&mut pulled, 1.0, &x[n as usize]);
+                }
+                finish_row(product, own, d, &pulled, &mut sum);
             }
         } else {
-            for (i, (neighbors, coupling)) in self.neighbors.iter().zip(&self.coupling).enumerate() {
-                let both = neighbors.iter().zip(coupling);
-                row(i, both.fold([0.0; LANES], |s, (&n, &c)| zip(s, x[n as usize], |s, x| s + f64::from(c) * x)));
+            for ((((product, own), &d), neighbors), coupling) in rows.zip(&self.coupling) {
+                let mut pulled = [0.0; LANES];
+                for (&n, &c) in neighbors.iter().zip(coupling) {
+                    add_scaled(&mut pulled, c.into(), &x[n as usize]);
+                }
+                finish_row(product, own, d, &pulled, &mut sum);
             }
         }
         sum
@@ -295,14 +305,19 @@ impl Part {
     fn relax(&mut self, red: bool) {
         let Self { neighbors, coupling, right, inverse, solution, red: reds, .. } = self;
         for_colour(red, *reds, neighbors, coupling, solution, |own, i, pulled| {
-            *own = std::array::from_fn(|l| (right[i][l] + pulled[l]) * inverse[i]);
+            let (right, inverse) = (&right[i], inverse[i]);
+            for l in 0..LANES {
+                own[l] = (right[l] + pulled[l]) * inverse;
+            }
         });
     }
 
     /// The first sweep over red, from zero.
     fn start(&mut self) {
-        for i in 0..self.red {
-            self.solution[i] = self.right[i].map(|r| r * self.inverse[i]);
+        for ((own, right), &inverse) in self.solution[..self.red].iter_mut().zip(&self.right).zip(&self.inverse) {
+            for l in 0..LANES {
+                own[l] = right[l] * inverse;
+            }
         }
     }
 
@@ -312,8 +327,7 @@ impl Part {
         above.right.fill([0.0; LANES]);
         let Self { neighbors, coupling, solution, parent, red, .. } = self;
         for_colour(true, *red, neighbors, coupling, solution, |_, i, pulled| {
-            let to = &mut above.right[parent[i] as usize];
-            *to = add(*to, pulled);
+            add_short(&mut above.right[parent[i] as usize], 1.0, &pulled);
         });
     }
 }
@@ -335,16 +349,23 @@ fn for_colour(
     let end = if red { reds } else { neighbors.len() };
     let zero = [0.0; LANES];
     // The number of those outside the part is past the end for both halves: it reads as 0.
-    let value = |n: u32| *other.get(n as usize - shift).unwrap_or(&zero);
+    let value = |n: u32| other.get(n as usize - shift).unwrap_or(&zero);
     let rows = neighbors[first..end].iter().zip(own).enumerate();
     if coupling.is_empty() {
         for (i, (neighbors, own)) in rows {
-            then(own, first + i, neighbors.iter().fold(zero, |sum, &n| add(sum, value(n))));
+            let mut sum = zero;
+            for &n in neighbors {
+                add_short(&mut sum, 1.0, value(n));
+            }
+            then(own, first + i, sum);
         }
     } else {
         for ((i, (neighbors, own)), coupling) in rows.zip(&coupling[first..end]) {
-            let both = neighbors.iter().zip(coupling);
-            then(own, first + i, both.fold(zero, |sum, (&n, &c)| add(sum, value(n).map(|x| c * x))));
+            let mut sum = zero;
+            for (&n, &c) in neighbors.iter().zip(coupling) {
+                add_short(&mut sum, c, value(n));
+            }
+            then(own, first + i, sum);
         }
     }
 }
@@ -364,8 +385,8 @@ fn cycle(parts: &mut [Part]) {
     part.restrict(above);
     cycle(coarser);
     // Black is about to be computed anew from red alone, so only red takes the correction.
-    for i in 0..part.red {
-        part.solution[i] = add(part.solution[i], coarser[0].solution[part.parent[i] as usize]);
+    for (own, &parent) in part.solution[..part.red].iter_mut().zip(&part.parent) {
+        add_short(own, 1.0, &coarser[0].solution[parent as usize]);
     }
     part.relax(false);
     part.relax(true);
@@ -377,8 +398,26 @@ fn zip(a: Lanes, b: Lanes, f: impl Fn(f64, f64) -> f64) -> Lanes {
 }
 
 #[inline(always)]
-fn add(a: Short, b: Short) -> Short {
-    std::array::from_fn(|l| a[l] + b[l])
+fn add_scaled(sum: &mut Lanes, by: f64, other: &Lanes) {
+    for l in 0..LANES {
+        sum[l] += by * other[l];
+    }
+}
+
+#[inline(always)]
+fn add_short(sum: &mut Short, by: f32, other: &Short) {
+    for l in 0..LANES {
+        sum[l] += by * other[l];
+    }
+}
+
+/// The end of a row of `A x`: its value, and its part of `x . A x`.
+#[inline(always)]
+fn finish_row(product: &mut Lanes, own: &Lanes, diagonal: f64, pulled: &Lanes, sum: &mut Lanes) {
+    for l in 0..LANES {
+        product[l] = diagonal * own[l] - pulled[l];
+        sum[l] += product[l] * own[l];
+    }
 }
 
 /// `residual . z` of each lane, and the largest of all |z|.
