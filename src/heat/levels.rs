@@ -41,6 +41,11 @@ impl Level {
         self.neighbors.len()
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.neighbors.is_empty()
+    }
+
     /// The right side of a bone's system: the voxels it heats and the conductance.
     pub fn heated(&self, bone: usize) -> &[(u32, f64)] {
         &self.heated[self.first_heated[bone] as usize..self.first_heated[bone + 1] as usize]

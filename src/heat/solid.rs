@@ -60,6 +60,11 @@ impl Solid {
         self.coordinates.len()
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.coordinates.is_empty()
+    }
+
     /// How many are red: the numbers below this one.
     pub fn red(&self) -> usize {
         self.red
