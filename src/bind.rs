@@ -175,11 +175,11 @@ pub fn bind(mesh: &Mesh, skeleton: &Skeleton, params: &Params, progress: Progres
         Method::Geodesic => job.geodesic(&weld)?,
         Method::VoxelHeat => job.voxel_heat(&weld)?,
         Method::Envelope => {
-            job.start(Stage::Influence)?;
+            job.straight(&weld, &components)?;
             influence::envelope(mesh, &weld, skeleton, &job.use_bone, &params.limits, progress)?
         }
         Method::Closest => {
-            job.start(Stage::Influence)?;
+            job.straight(&weld, &components)?;
             influence::closest(mesh, &weld, skeleton, &job.use_bone, progress)?
         }
     };
@@ -228,6 +228,14 @@ impl Job<'_> {
         report.warnings.extend(skeleton_size(&self.mesh.bounds(), self.skeleton, &self.use_bone));
     }
 
+    /// Starts the influence stage of a method that goes by straight distance.
+    fn straight(&mut self, weld: &Weld, components: &Components) -> Result<()> {
+        self.start(Stage::Influence)?;
+        let warnings = influence::boneless_warnings(self.mesh, weld, components, self.skeleton, &self.use_bone);
+        self.report.warnings.extend(warnings);
+        Ok(())
+    }
+
     /// The solid voxels at a resolution.
     fn voxels(&mut self, weld: &Weld, resolution: u32) -> Result<Voxels> {
         let grid = Grid::around(&self.mesh.bounds(), resolution)?;
@@ -263,7 +271,8 @@ impl Job<'_> {
             || heated.scratch(),
             |scratch, place, raw| heated.raw_weights(places[place], scratch, raw),
         )?;
-        stats.influences_considered = self.use_bone.iter().filter(|&&used| used).count();
+        let used = self.use_bone.iter().filter(|&&used| used).count();
+        stats.influences_considered = used.max(params.limits.max_influences + 1);
         Ok((weights, stats))
     }
 

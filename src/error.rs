@@ -57,6 +57,13 @@ pub enum Error {
     /// A list does not have one entry a vertex.
     #[error("{what}: {found} entries for {expected} vertices")]
     Length { what: &'static str, found: usize, expected: usize },
+    /// A list does not have one entry a joint.
+    #[error("{what}: {found} entries for {expected} joints")]
+    Joints { what: &'static str, found: usize, expected: usize },
+
+    /// An influence that no vertex can have: a joint that is not there, a negative or infinite weight.
+    #[error("vertex {vertex} (0-based), joint {joint} (0-based): {what}")]
+    Influence { vertex: usize, joint: u32, what: String },
 
     /// A skeleton without bones, or without bones that deform.
     #[error("the skeleton has no {0}")]

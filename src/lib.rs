@@ -6,11 +6,14 @@ pub mod bind;
 pub mod crawl;
 pub mod error;
 pub mod geometry;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 pub mod heat;
 pub mod influence;
 pub mod io;
 pub mod model;
 pub mod progress;
+pub mod skin;
 pub mod voxelize;
 
 pub use error::{Error, Result};

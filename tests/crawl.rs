@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use glam::{DVec3, UVec3};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use skinbind::crawl::seeds::{crossed, touches};
 use skinbind::crawl::{Label, Labels, Neighbors, crawl, reference};
 use skinbind::model::{BitGrid, Bone, Bounds, Code, Grid, Skeleton};
@@ -207,7 +208,7 @@ fn the_comparison_notices_one_wrong_label() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 96, rng_seed: RngSeed::Fixed(2026), failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn any_scene_bit_for_bit(seed: u64, kind in 0usize..30, labels in 2usize..10, count in 1usize..14, six: bool,
                              x in 16u32..27, y in 1u32..14, z in 1u32..14) {
@@ -270,8 +271,8 @@ fn agrees_with_f64_within_rounding() {
 /// Several regions, one and many threads: the same labels.
 #[test]
 fn threads_change_nothing() {
-    let v = scene(UVec3::new(60, 50, 40), |v| (v.x / 9 + v.y / 7 + v.z / 5) % 5 != 0 || v.x % 9 == 4);
-    let s = bones(&mut Random(3), &v.grid, 30);
+    let v = scene(UVec3::new(48, 40, 32), |v| (v.x / 9 + v.y / 7 + v.z / 5) % 5 != 0 || v.x % 9 == 4);
+    let s = bones(&mut Random(3), &v.grid, 12);
     let with = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| run(&v, &s, 5, Neighbors::TwentySix))
@@ -283,7 +284,8 @@ fn threads_change_nothing() {
             assert!(one.at(voxel).eq(many.at(voxel)), "{threads} threads: {voxel}");
         }
     }
-    assert_eq!(first_difference(&v, &one, &exact(&v, &s, 5, Neighbors::TwentySix)), None);
+    let expected = exact(&v, &s, 5, Neighbors::TwentySix);
+    assert_eq!(first_difference(&v, &one, &expected), None);
 }
 
 // ---------------------------------------------------------------- closed forms
@@ -392,10 +394,28 @@ fn a_bone_outside_is_named_and_starts_nearby() {
 }
 
 #[test]
+fn however_far_a_bone_is_it_starts_somewhere() {
+    let v = scene(UVec3::new(16, 12, 12), |v| v.x % 3 != 1);
+    let far = DVec3::X * 3e38;
+    let inside = DVec3::new(0.1, 0.2, 0.3);
+    // A point, a segment that stays out, one that comes in, and one right through along y.
+    let s = skeleton(&[(far, far), (far, far + DVec3::Y * 1e38), (inside, far), (DVec3::Y * -1e37, DVec3::Y * 1e37)]);
+    let (found, warnings) = crawl(&v, &s, &[true; 4], 4, Neighbors::TwentySix, Progress::NONE).unwrap();
+    let named: Vec<_> = warnings.iter().map(|w| w.bone.clone().unwrap()).collect();
+    assert_eq!(named, ["m0", "z1"]);
+    assert!(warnings[0].message.ends_with("3e38 away"), "{}", warnings[0].message);
+    let all: Vec<Label> =
+        reference::voxels(v.grid.dims()).flat_map(|voxel| found.at(voxel).collect::<Vec<_>>()).collect();
+    let nearest = |bone| all.iter().filter(|l| l.bone == bone).map(|l| l.distance).fold(f64::INFINITY, f64::min);
+    assert_eq!([nearest(0), nearest(1)], [2f64.powi(31); 2]);
+    assert!(nearest(2) < 1.0 && nearest(3) < 1.0);
+}
+
+#[test]
 fn starts_are_the_same_at_any_scale_and_mirrored() {
     let size = UVec3::new(24, 20, 9);
     let mut random = Random(21);
-    let (g, keep) = (grid(size, 1.0), |v: UVec3| (v.x.abs_diff(13) + v.y * 3 + v.z) % 5 != 0);
+    let (g, keep) = (grid(size, 1.0), |v: UVec3| !(v.x.abs_diff(13) + v.y * 3 + v.z).is_multiple_of(5));
     let plain = bones(&mut random, &g, 20);
     let expected = run(&voxels(g, filled(&g, keep)), &plain, 4, Neighbors::TwentySix);
     for (scale, mirror) in [(1e-3, false), (1e3, false), (1.0, true), (1e3, true)] {

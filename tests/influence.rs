@@ -313,7 +313,7 @@ fn finish_caps_drops_and_normalises_in_this_order() {
     };
     let run = |weights: &[f64], max_influences, threshold| {
         let (mut row, mut stats) = (raw(weights), Stats::default());
-        finish(&mut row, &Limits { max_influences, threshold }, &bones, &mut stats);
+        finish(&mut row, 5, &Limits { max_influences, threshold }, &bones, &mut stats);
         (row, stats)
     };
     // Ties go by name: a (3), b (2) before c (1) and d (0).
@@ -329,6 +329,10 @@ fn finish_caps_drops_and_normalises_in_this_order() {
     // The strongest stays whatever the threshold; alone it is exactly 1.
     let (row, _) = run(&[0.1, 0.3, 0.2, 0.1, 0.3], 4, 0.99);
     assert_eq!(row, [Influence { joint: 1, weight: 1.0 }]);
+    // Of four, three were considered: the share is out of their sum.
+    let (mut row, mut stats) = (raw(&[4.0, 2.0, 2.0, 8.0]), Stats::default());
+    finish(&mut row, 3, &Limits { max_influences: 2, threshold: 0.0 }, &bones, &mut stats);
+    assert_eq!((row.len(), stats.max_influences_before_cap, stats.largest_pruned_share), (2, 3, 2.0 / 14.0));
     // Nothing positive: an empty row.
     assert!(run(&[0.0, -1.0, f64::NAN, 0.0, 0.0], 4, 0.01).0.is_empty());
 }
@@ -346,8 +350,8 @@ proptest! {
             raw.iter().enumerate().map(|(j, &weight)| Influence { joint: j as u32, weight }).collect();
         let mut other: Vec<_> = row.iter().rev().copied().collect();
         let mut stats = Stats::default();
-        finish(&mut row, &limits, &bones, &mut stats);
-        finish(&mut other, &limits, &bones, &mut Stats::default());
+        finish(&mut row, 40, &limits, &bones, &mut stats);
+        finish(&mut other, 40, &limits, &bones, &mut Stats::default());
         prop_assert_eq!(&row, &other);
         prop_assert_eq!(row.is_empty(), raw.iter().all(|w| *w == 0.0));
         prop_assert!(row.len() <= max_influences);

@@ -50,7 +50,7 @@ fn the_fast_surface_is_the_reference_on_random_triangles() {
 }
 
 #[test]
-fn the_fast_surface_is_the_reference_on_one_huge_triangle_at_full_resolution() {
+fn the_fast_surface_is_the_reference_on_huge_triangles() {
     // Flat ones: the reference tests every voxel of a triangle's box.
     let corners = [[-1.0, -1.0, -0.003], [1.0, -0.4, 0.011], [0.3, 1.0, 0.0171]];
     for turn in 0..3 {
@@ -59,11 +59,11 @@ fn the_fast_surface_is_the_reference_on_one_huge_triangle_at_full_resolution() {
         // A needle within a slanted plane, and the box that makes the grid a cube where it does not cost much.
         points.extend([points[0] * 0.9, points[1] * 0.9, points[1] * 0.9 + DVec3::splat(1e-4)]);
         let mesh = Mesh::new(points, vec![[0, 1, 2], [3, 4, 5]]).unwrap();
-        let grid = Grid::around(&mesh.bounds(), 1024).unwrap();
+        let grid = Grid::around(&mesh.bounds(), 512).unwrap();
         let fast = surface_voxels(&mesh, &grid, Progress::NONE).unwrap();
         let plain = reference::surface(&mesh, &grid);
         assert_eq!(differing(&fast, &plain), 0, "turn {turn}");
-        assert!(plain.count() > 200_000);
+        assert!(plain.count() > 50_000);
     }
 }
 
@@ -237,16 +237,16 @@ fn a_separate_triangle_soup_of_a_sphere_is_solid() {
 #[test]
 fn sheets_beside_a_closed_body_enclose_nothing() {
     let body = capsule(0.3, 2.0, 12);
-    // A skirt: an open tube around the lower half, twice as wide as the body.
-    let skirt = capsule(0.9, 2.0, 12).keep(|c| c.y > 0.2 && c.y < 0.9);
+    // An open tube around the body, three times as wide: the winding number is 0.7 in its middle.
+    let skirt = capsule(0.9, 2.0, 12).keep(|c| c.y > 0.1 && c.y < 1.9);
     let both = voxels(&body.clone().and(&skirt), 64);
     assert_eq!(both.interior, Interior::Winding);
     let at = |p: DVec3| both.solid.get(both.grid.voxel_of(p));
-    assert!(at(DVec3::new(0.0, 0.5, 0.0)) && at(DVec3::new(0.0, 1.9, 0.0)) && at(DVec3::new(0.9, 0.5, 0.0)));
-    assert!(!at(DVec3::new(0.6, 0.5, 0.0)), "the space between body and skirt");
+    assert!(at(DVec3::new(0.0, 0.5, 0.0)) && at(DVec3::new(0.0, 2.2, 0.0)) && at(DVec3::new(0.9, 1.0, 0.0)));
+    assert!(!at(DVec3::new(0.6, 1.0, 0.0)), "the space between body and tube");
     // Without the body the tube stands for what is in it.
     let alone = voxels(&skirt, 64);
-    assert!(alone.solid.get(alone.grid.voxel_of(DVec3::new(0.0, 0.55, 0.0))));
+    assert!(alone.solid.get(alone.grid.voxel_of(DVec3::new(0.6, 1.0, 0.0))));
 }
 
 #[test]
@@ -325,6 +325,27 @@ fn every_corner_lies_in_a_surface_voxel_and_the_outermost_layer_is_empty() {
         let last = v.grid.dims() - UVec3::ONE;
         for voxel in all_voxels(v.grid.dims()).filter(|&p| p.min_element() == 0 || p.cmpeq(last).any()) {
             assert!(!v.solid.get(voxel), "{voxel}");
+        }
+    }
+}
+
+#[test]
+fn plain_shapes_have_no_parts_that_touch_and_narrow_ones_do() {
+    let wide = [sphere(1.0, 20), capsule(0.5, 2.0, 12), u_bend(0.4, 0.6, 2.0, 12), cuboid(-DVec3::ONE, DVec3::ONE, 5)];
+    for (n, shape) in wide.into_iter().enumerate() {
+        for resolution in [16, 32, 64, 128] {
+            for turned in [shape.clone(), shape.clone().flip(|_| true), shape.clone().flip(|n| n == 30)] {
+                let v = voxels(&turned, resolution);
+                assert!(!has(&v, Code::PartsTouch), "shape {n} at {resolution}: {:?}", v.warnings);
+            }
+        }
+    }
+    // Legs 1/50 of the length apart, about twenty times as long.
+    let narrow = u_bend(0.4, 0.05, 2.0, 12);
+    for (resolution, touch) in [(32, true), (48, true), (128, false)] {
+        for shape in [narrow.clone(), narrow.clone().flip(|_| true)] {
+            let v = voxels(&shape, resolution);
+            assert_eq!(has(&v, Code::PartsTouch), touch, "at {resolution}: {:?}", v.warnings);
         }
     }
 }

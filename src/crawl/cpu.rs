@@ -4,6 +4,8 @@
 //! are final once the buckets before it are done, in whatever order they are taken. The solid is cut into regions that
 //! work through a bucket at the same time and hand each other offers between buckets. `docs/crawl.md` has the proofs.
 
+use std::cmp::Ordering;
+
 use rayon::prelude::*;
 
 use super::Neighbors;
@@ -18,6 +20,8 @@ use crate::progress::{Progress, Stage};
 const BONES_AT_ONCE: usize = 1024;
 /// Labels below which a second thread costs more than it saves.
 const LABELS_A_REGION: usize = 40_000;
+/// Bricks and offers below which waking the other threads costs more than it saves.
+const BRICKS_AT_ONCE: usize = 24;
 /// Regions a thread, so that threads with less to do in a bucket can take more of them.
 const REGIONS_A_THREAD: usize = 8;
 
@@ -113,27 +117,29 @@ impl Job<'_> {
         let steps = Steps::new(self.bricks, moves, bounds);
         let expected = (self.bricks.solid() * self.per_voxel) as f64;
         let boxes = || vec![vec![Vec::new(); regions.len()]; regions.len()];
-        let (mut sent, mut sending): (Vec<Vec<Vec<Offer<K>>>>, _) = (boxes(), boxes());
-        let mut bucket = 0;
+        let (mut sent, mut sending): (Vec<Outbox<K>>, _) = (boxes(), boxes());
+        let (mut bucket, mut waiting) = (0, regions.iter().map(Region::waiting).sum::<usize>());
         loop {
             if bucket >= K::END {
                 return Ok(false);
             }
-            let pass = |(i, (region, out)): (usize, (&mut Region<K, N>, &mut Vec<Vec<Offer<K>>>))| {
+            let pass = |(i, (region, out)): (usize, (&mut Region<K, N>, &mut Outbox<K>))| {
                 out.iter_mut().for_each(Vec::clear);
                 region.receive(bucket, sent.iter().map(|from| &from[i]));
                 region.process(bucket, &steps, out);
             };
-            match regions {
-                [region] => pass((0, (region, &mut sending[0]))),
-                _ => regions.par_iter_mut().zip(&mut sending).enumerate().for_each(pass),
+            if waiting < BRICKS_AT_ONCE {
+                regions.iter_mut().zip(&mut sending).enumerate().for_each(pass);
+            } else {
+                regions.par_iter_mut().zip(&mut sending).enumerate().for_each(pass);
             }
             std::mem::swap(&mut sent, &mut sending);
             let settled: usize = regions.iter().map(|r| r.settled).sum();
             self.progress.at(Stage::Crawl, (settled as f64 / expected).min(1.0))?;
-            let busy = regions.iter().any(Region::busy) || sent.iter().flatten().any(|out| !out.is_empty());
+            let offers: usize = sent.iter().flatten().map(Vec::len).sum();
+            waiting = offers + regions.iter().map(Region::waiting).sum::<usize>();
             let late = regions.iter().filter_map(|r| r.late.last()).map(|seed| seed.key.bucket()).min();
-            bucket = match (busy, late) {
+            bucket = match (waiting > 0, late) {
                 (true, _) => bucket + 1,
                 (false, Some(next)) => next,
                 (false, None) => return Ok(true),
@@ -164,7 +170,7 @@ fn cut(bricks: &Bricks, per_voxel: usize) -> Vec<usize> {
 struct Record<K, const N: usize> {
     /// The nearest bones so far, in order.
     keys: [K; N],
-    /// For each, over which steps it came at this distance (bits); `STAY` where the bone starts here.
+    /// For each, the bit of a step over which it came at this distance, or of `STAY` where the bone starts here.
     arrivals: [u32; N],
     /// Which of the 27 voxels around are solid.
     solid: u32,
@@ -185,7 +191,7 @@ impl<K: Key, const N: usize> Record<K, N> {
             at += 1;
         }
         if self.keys[at] == key {
-            self.arrivals[at] |= arrivals;
+            // Of several steps over which a label comes at the same distance any one will do: `docs/crawl.md`.
             return false;
         }
         // What goes is the same bone further away, or else the last.
@@ -211,6 +217,9 @@ struct Offer<K> {
     cell: u16,
     step: u8,
 }
+
+/// What a region sends to each region.
+type Outbox<K> = Vec<Vec<Offer<K>>>;
 
 /// A bone that starts some way off.
 #[derive(Debug, Clone, Copy)]
@@ -282,9 +291,9 @@ impl<'a, K: Key, const N: usize> Region<'a, K, N> {
         }
     }
 
-    /// Whether labels wait to be settled.
-    fn busy(&self) -> bool {
-        self.pending.iter().any(|list| !list.is_empty())
+    /// How many bricks have labels to settle, in all buckets.
+    fn waiting(&self) -> usize {
+        self.pending.iter().map(Vec::len).sum()
     }
 
     /// Offers a label to a voxel; `cycle` is its bucket modulo 3.
@@ -322,7 +331,7 @@ impl<'a, K: Key, const N: usize> Region<'a, K, N> {
         for &brick in &list {
             let state = &mut self.bricks[brick as usize];
             state.listed[cycle] = false;
-            let cells = std::mem::replace(&mut state.pending[cycle], [0; 8]);
+            let cells = std::mem::take(&mut state.pending[cycle]);
             for cell in set_bits(cells) {
                 self.settle(bucket, brick as usize, cell, steps, out);
             }
@@ -338,10 +347,11 @@ impl<'a, K: Key, const N: usize> Region<'a, K, N> {
         let padded = (cell % 8 + 1) + 10 * (cell / 8 % 8 + 1) + 100 * (cell / 64 + 1);
         let cycles = [(bucket + 1) % 3, (bucket + 2) % 3].map(|c| c as usize);
         for j in 0..N {
-            if record.keys[j].bucket() != bucket {
-                continue;
+            match record.keys[j].bucket().cmp(&bucket) {
+                Ordering::Less => continue,
+                Ordering::Equal => self.settled += 1,
+                Ordering::Greater => break,
             }
-            self.settled += 1;
             for step in bits(steps.moves.after(record.arrivals[j], record.solid)) {
                 let key = record.keys[j].plus(steps.moves.length[step]);
                 let (which, target) = steps.targets[padded + steps.shift[step]];
@@ -372,7 +382,7 @@ struct Steps<'a> {
 
 impl<'a> Steps<'a> {
     fn new(bricks: &'a Bricks, moves: &'a Moves, bounds: &'a [usize]) -> Self {
-        let split = |i: usize| ((i + 7) / 8, (i + 7) % 8);
+        let split = |i: usize| (i.div_ceil(8), (i + 7) % 8);
         let targets = (0..1111usize)
             .map(|i| {
                 let Some(place) = i.checked_sub(111) else { return (0, 0) };

@@ -159,8 +159,8 @@ fn on_lattice(grid: &Grid, bone: &Bone, ends: [DVec3; 2]) -> Option<[IVec3; 2]> 
 /// The part of a segment within `REACH` of the middle of the grid, by parameter (Liang and Barsky 1984).
 fn clip(ends: [DVec3; 2]) -> Option<[f64; 2]> {
     let (mut t0, mut t1) = (0.0f64, 1.0f64);
-    for axis in 0..3 {
-        let (from, along) = (ends[0][axis], ends[1][axis] - ends[0][axis]);
+    for (from, to) in ends[0].to_array().into_iter().zip(ends[1].to_array()) {
+        let along = to - from;
         if along == 0.0 {
             if from.abs() > REACH {
                 return None;

@@ -23,13 +23,18 @@ pub fn closest(
     let tree = bone_tree(skeleton, use_bone)?;
     let positions = mesh.positions();
     let scratch = || (0, Vec::new());
-    let (weights, mut stats) =
-        weigh_places(weld.places(), &Limits::default(), skeleton, progress, scratch, |(hint, near), place, raw| {
+    weigh_places(
+        weld.places(),
+        tree.len(),
+        &Limits::default(),
+        skeleton,
+        progress,
+        scratch,
+        |(hint, near), place, raw| {
             let p = positions[weld.first[place] as usize];
             raw.extend(nearest_bone(&tree, skeleton, p, hint, near).map(|joint| Influence { joint, weight: 1.0 }));
-        })?;
-    stats.influences_considered = tree.len();
-    Ok((weights, stats))
+        },
+    )
 }
 
 /// The nearest bone, ties by name; `None` where the tree is empty.

@@ -35,21 +35,19 @@ pub fn from_labels(
     let sampler = Sampler { source, grid, scale, smoothing: falloff.smoothing };
     let position = |place: usize| positions[weld.first[place] as usize];
     let run = |raise: &(dyn Fn(&mut Corners) + Sync)| {
-        weigh_places(weld.places(), limits, skeleton, progress, Cell::default, |cell, place, raw| {
+        weigh_places(weld.places(), labels, limits, skeleton, progress, Cell::default, |cell, place, raw| {
             sampler.raw_weights(position(place), cell, raise, raw);
         })
     };
     let power = falloff.power;
     // Whole powers by multiplication: pow costs more than all the rest.
-    let (weights, mut stats) = if power == 2.0 {
+    if power == 2.0 {
         run(&|ratios| ratios.iter_mut().for_each(|r| *r *= *r))
     } else if power == 4.0 {
         run(&|ratios| ratios.iter_mut().for_each(|r| *r = (*r * *r) * (*r * *r)))
     } else {
         run(&move |ratios| ratios.iter_mut().for_each(|r| *r = r.powf(power)))
-    }?;
-    stats.influences_considered = labels;
-    Ok((weights, stats))
+    }
 }
 
 /// The labels of the 8 voxels around a point, bone by bone, kept for the next point in the same cell.

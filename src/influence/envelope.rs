@@ -32,18 +32,15 @@ pub fn envelope(
     let factor = REACH * REACH * (1.0 + EDGE);
     let positions = mesh.positions();
     let scratch = || (0, Vec::new());
-    let (weights, mut stats) =
-        weigh_places(weld.places(), limits, skeleton, progress, scratch, |(hint, near), place, raw| {
-            tree.within(positions[weld.first[place] as usize], factor, floor, hint, near);
-            let nearest = near.iter().map(|n| n.squared).fold(f64::INFINITY, f64::min).max(floor);
-            // Relative to the nearest bone's weight, which is of no account once normalised and can not overflow.
-            raw.extend(near.iter().map(|n| {
-                let ratio = nearest / n.squared.max(floor);
-                Influence { joint: n.bone, weight: ratio * ratio }
-            }));
-        })?;
-    stats.influences_considered = tree.len();
-    Ok((weights, stats))
+    weigh_places(weld.places(), tree.len(), limits, skeleton, progress, scratch, |(hint, near), place, raw| {
+        tree.within(positions[weld.first[place] as usize], factor, floor, hint, near);
+        let nearest = near.iter().map(|n| n.squared).fold(f64::INFINITY, f64::min).max(floor);
+        // Relative to the nearest bone's weight, which is of no account once normalised and can not overflow.
+        raw.extend(near.iter().map(|n| {
+            let ratio = nearest / n.squared.max(floor);
+            Influence { joint: n.bone, weight: ratio * ratio }
+        }));
+    })
 }
 
 /// The bones to be used, as a tree.

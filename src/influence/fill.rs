@@ -4,8 +4,9 @@ use glam::DVec3;
 
 use crate::error::Result;
 use crate::geometry::closest_point::TriangleTree;
+use crate::influence::unreached::unreached_warnings;
 use crate::influence::{Limits, closest, weigh_places};
-use crate::model::{Code, Components, Influence, Mesh, Skeleton, Warning, Weights, Weld};
+use crate::model::{Components, Influence, Mesh, Skeleton, Warning, Weights, Weld};
 use crate::progress::Progress;
 
 /// Weights without bare places, and what was done about those that were bare.
@@ -53,22 +54,8 @@ pub fn fill_unreached(
     for &place in weld.place_of.iter().filter(|&&p| !bound[p as usize]) {
         bare[components.of_place[place as usize] as usize] += 1;
     }
-    let warnings = warnings(&bare, &components.vertices, source);
+    let warnings = unreached_warnings(&bare, &components.vertices, source);
     Ok(Filled { weights, warnings, unreached_vertices: bare.iter().sum() })
-}
-
-fn warnings(bare: &[usize], vertices: &[usize], source: &str) -> Vec<Warning> {
-    let named = bare.iter().zip(vertices).enumerate().filter(|(_, (bare, _))| **bare > 0);
-    named
-        .map(|(component, (&bare, &all))| {
-            let message = if bare == all {
-                format!("component {component} ({all} vertices) is reached by no bone; it {source}")
-            } else {
-                format!("component {component}: {bare} of its {all} vertices are reached by no bone; they {source}")
-            };
-            Warning::new(Code::ComponentUnreached, message).component(component).vertices(bare)
-        })
-        .collect()
 }
 
 /// The part of the surface that has weights.
@@ -103,6 +90,7 @@ impl BoundSurface {
         let bare: Vec<usize> = (0..bound.len()).filter(|&p| !bound[p]).collect();
         let (rows, _) = weigh_places(
             bare.len(),
+            skeleton.len(),
             limits,
             skeleton,
             progress,

@@ -70,18 +70,21 @@ impl Stats {
 }
 
 /// Turns the raw weights of a vertex into its final ones, in place: the strongest `max_influences` (ties by bone name),
-/// less those below the threshold, normalised, in descending order. The exact sum of the results is 1 within n 2^-53,
+/// less those below the threshold, normalised, in descending order. At most `considered` of the strongest count as having
+/// been there before the cap: what figures of the cut are about. The exact sum of the results is 1 within n 2^-53,
 /// and a single influence is exactly 1. Weights that are not above 0 count as absent; the list ends empty where there
 /// are no others.
 ///
 /// Each joint stands at most once in `raw`, in any order: the result does not depend on it.
-pub fn finish(raw: &mut Vec<Influence>, limits: &Limits, skeleton: &Skeleton, stats: &mut Stats) {
+pub fn finish(raw: &mut Vec<Influence>, considered: usize, limits: &Limits, skeleton: &Skeleton, stats: &mut Stats) {
     raw.retain(|i| i.weight > 0.0);
     let rank = |i: &Influence| skeleton.rank(i.joint as usize);
     raw.sort_unstable_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| rank(a).cmp(&rank(b))));
+    // Around a vertex are voxels with different nearest bones: together they can name more bones than each voxel holds.
+    raw.truncate(considered.max(limits.max_influences));
     stats.max_influences_before_cap = stats.max_influences_before_cap.max(raw.len());
     let before = sum(raw);
-    let considered = raw.len();
+    let there = raw.len();
     raw.truncate(limits.max_influences);
     let least = limits.threshold * sum(raw);
     // Descending, so the faint ones are the last.
@@ -89,7 +92,7 @@ pub fn finish(raw: &mut Vec<Influence>, limits: &Limits, skeleton: &Skeleton, st
         raw.pop();
     }
     let total = sum(raw);
-    if raw.len() < considered {
+    if raw.len() < there {
         stats.largest_pruned_share = stats.largest_pruned_share.max((before - total) / before);
     }
     for influence in raw {
@@ -108,6 +111,7 @@ fn sum(influences: &[Influence]) -> f64 {
 /// [`Error::Parameter`] for limits out of range, [`Error::Cancelled`].
 pub fn weigh_places<S>(
     places: usize,
+    considered: usize,
     limits: &Limits,
     skeleton: &Skeleton,
     progress: Progress,
@@ -127,7 +131,7 @@ pub fn weigh_places<S>(
             for place in range {
                 raw.clear();
                 candidates(scratch, place, &mut raw);
-                finish(&mut raw, limits, skeleton, &mut stats);
+                finish(&mut raw, considered, limits, skeleton, &mut stats);
                 rows.push(raw.iter().copied());
             }
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -136,5 +140,6 @@ pub fn weigh_places<S>(
         })
         .collect::<Result<_>>()?;
     let (rows, stats): (Vec<Weights>, Vec<Stats>) = parts.into_iter().unzip();
-    Ok((Weights::concat(&rows), stats.into_iter().fold(Stats::default(), Stats::merge)))
+    let begin = Stats { influences_considered: considered, ..Stats::default() };
+    Ok((Weights::concat(&rows), stats.into_iter().fold(begin, Stats::merge)))
 }

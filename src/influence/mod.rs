@@ -10,6 +10,7 @@ mod fill;
 mod finish;
 pub mod pack;
 pub mod reference;
+mod unreached;
 
 use glam::UVec3;
 
@@ -18,6 +19,7 @@ pub use cpu::from_labels;
 pub use envelope::envelope;
 pub use fill::{Filled, fill_unreached};
 pub use finish::{Limits, Stats, finish, weigh_places};
+pub use unreached::boneless_warnings;
 
 use crate::crawl::{Label, Labels};
 use crate::error::{Error, Result};

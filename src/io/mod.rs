@@ -1,5 +1,6 @@
 //! Files in and out: one file or folder a format.
 
+pub mod bvh;
 pub mod gltf;
 pub mod obj;
 pub mod output;

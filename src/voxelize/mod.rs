@@ -28,6 +28,8 @@
 
 mod closed;
 mod flood;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 mod interior;
 mod parts;
 pub mod reference;

@@ -34,7 +34,14 @@ impl Hull {
             .collect();
         let at = |p: u32| mesh.positions()[weld.first[p as usize] as usize];
         turn_outwards(&mut faces, &|p| (at(p) - mesh.bounds().center()) / grid.voxel());
-        Self { triangles: faces.into_iter().map(|f| f.map(|p| grid.lattice(at(p)))).collect() }
+        let mut triangles: Vec<[IVec3; 3]> = faces.into_iter().map(|f| f.map(|p| grid.lattice(at(p)))).collect();
+        // In an order of their own, so that the rounding of sums does not depend on the order in the mesh.
+        for t in &mut triangles {
+            let least = (0..3).min_by_key(|&i| t[i].to_array()).unwrap_or(0);
+            t.rotate_left(least);
+        }
+        triangles.par_sort_unstable_by_key(|t| t.map(|c| c.to_array()));
+        Self { triangles }
     }
 
     /// The triangles in grid coordinates.

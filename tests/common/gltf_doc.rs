@@ -2,6 +2,8 @@
 #![allow(dead_code)]
 
 use serde_json::{Value, json};
+use skinbind::glam::DVec3;
+use skinbind::io::gltf::Document;
 
 pub const U8: u32 = 5121;
 pub const U16: u32 = 5123;
@@ -145,4 +147,14 @@ pub fn skinned() -> Doc {
     doc.skin(&[1, 2], &[[0., 0., 0.], [0., -1., 0.]]);
     doc.mesh(json!([{"attributes": {"POSITION": p, "JOINTS_0": j, "WEIGHTS_0": w}, "indices": i}]));
     doc
+}
+
+pub fn open(doc: &Doc) -> Document {
+    Document::from_bytes(doc.glb(), None).unwrap()
+}
+
+/// The largest distance between two lists of points.
+pub fn apart(a: &[DVec3], b: &[DVec3]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| a.distance(*b)).fold(0.0, f64::max)
 }

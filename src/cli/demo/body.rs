@@ -10,6 +10,9 @@ use super::surface_nets::{Lattice, polygonise};
 /// Edge length of the cells: about 19,000 vertices.
 const CELL: f64 = 0.0118;
 
+/// Within about this distance of the plane x = 0 the two sides flow into each other.
+const MIDDLE: f64 = 0.01;
+
 /// From a to b, with a radius at each end.
 struct Capsule {
     a: DVec3,
@@ -89,13 +92,13 @@ pub fn mesh() -> Result<Mesh> {
 
 /// Less than 0 inside, about the distance in metres near the surface.
 fn field(p: DVec3) -> f64 {
-    // Both sides are the same; the seam in the middle is smooth, for nothing there slopes in x.
-    let p = DVec3::new(p.x.abs(), p.y, p.z);
+    // Both sides are the same. The side's distance from the middle is rounded off there, so that no crease shows.
+    let p = DVec3::new(p.x.hypot(MIDDLE), p.y, p.z);
     let torso = blend_all(p, &TORSO, 0.06);
     let arm = blend_all(p, &ARM, 0.02);
     let fingers = FINGERS.iter().map(|f| f.distance(p)).fold(f64::INFINITY, f64::min);
-    let hand = blend(blend(blend_all(p, &PALM, 0.012), fingers, 0.010), THUMB.distance(p), 0.016);
-    let leg = blend(blend_all(p, &LEG, 0.04), blend_all(p, &FOOT, 0.015), 0.03);
+    let hand = blend(blend(blend_all(p, &PALM, 0.012), fingers, 0.010), THUMB.distance(p), 0.026);
+    let leg = blend(blend_all(p, &LEG, 0.02), blend_all(p, &FOOT, 0.015), 0.03);
     let upper = blend(blend(torso, blend(arm, hand, 0.02), 0.05), head(p), 0.03);
     blend(upper, leg, 0.035)
 }

@@ -4,13 +4,16 @@
 //! module does not know (materials, animations, extensions of any vendor) survives untouched.
 //!
 //! ```no_run
-//! # use skinbind::{io::gltf::Document, model::Weights, Result};
-//! # fn weights_of(_: &skinbind::model::Mesh) -> Weights { todo!() }
-//! # fn main() -> Result<()> {
+//! use skinbind::io::gltf::Document;
+//! use skinbind::model::{Influence, Weights};
+//! # fn main() -> skinbind::Result<()> {
 //! let mut document = Document::read("body.glb".as_ref())?;
 //! let (mesh, _warnings) = document.mesh(true)?;
 //! if let Some(rig) = document.skeleton(None)? {
-//!     document.add_skin(&rig.skeleton, Some(&rig.nodes), &weights_of(&mesh))?;
+//!     let mut weights = Weights::with_capacity(mesh.positions().len(), mesh.positions().len());
+//!     mesh.positions().iter().for_each(|_| weights.push([Influence { joint: 0, weight: 1.0 }]));
+//!     document.add_skin(&rig.skeleton, Some(&rig.nodes), &weights)?;
+//!     let _bytes = document.glb()?.to_vec();
 //! }
 //! # Ok(())
 //! # }

@@ -20,14 +20,21 @@ pub(super) struct Skin {
 /// A primitive's influences, set after set; joints are indices into its skin.
 #[derive(Debug, Clone)]
 pub(super) struct PartInfluences {
-    sets: Vec<(Vec<[u16; 4]>, Vec<[f64; 4]>)>,
+    sets: Vec<Set>,
+}
+
+/// One JOINTS_n and WEIGHTS_n.
+#[derive(Debug, Clone)]
+struct Set {
+    joints: Vec<[u16; 4]>,
+    weights: Vec<[f64; 4]>,
 }
 
 impl PartInfluences {
     /// The influences of a vertex of more than nothing.
     pub fn of(&self, vertex: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
-        self.sets.iter().flat_map(move |(joints, weights)| {
-            (0..4).map(move |i| (usize::from(joints[vertex][i]), weights[vertex][i])).filter(|&(_, w)| w > 0.0)
+        self.sets.iter().flat_map(move |set| {
+            (0..4).map(move |i| (usize::from(set.joints[vertex][i]), set.weights[vertex][i])).filter(|&(_, w)| w > 0.0)
         })
     }
 }
@@ -77,12 +84,14 @@ impl Document {
             let [j, w] = ["JOINTS", "WEIGHTS"].map(|kind| format!("{kind}_{}", sets.len()));
             match (member(attributes, &j), member(attributes, &w)) {
                 (None, None) => break,
-                (Some(_), Some(_)) => sets.push((
-                    self.attribute(part, &j, 4, &[Component::U8, Component::U16], |e| {
+                (Some(_), Some(_)) => sets.push(Set {
+                    joints: self.attribute(part, &j, 4, &[Component::U8, Component::U16], |e| {
                         [0, 1, 2, 3].map(|i| e[i] as u16)
                     })?,
-                    self.attribute(part, &w, 4, &[Component::F32, Component::U8, Component::U16], fraction)?,
-                )),
+                    weights: self.attribute(part, &w, 4, &[Component::F32, Component::U8, Component::U16], |e| {
+                        [0, 1, 2, 3].map(|i| e[i])
+                    })?,
+                }),
                 _ => return Err(Error::format(place, format!("{j} and {w} do not come together"))),
             }
         }
@@ -92,7 +101,7 @@ impl Document {
         let influences = PartInfluences { sets };
         for vertex in 0..part.vertices.len() {
             let whole = part.vertices.start + vertex;
-            for weights in influences.sets.iter().map(|(_, w)| w[vertex]) {
+            for weights in influences.sets.iter().map(|set| set.weights[vertex]) {
                 if let Some(bad) = weights.iter().find(|w| !w.is_finite() || **w < 0.0) {
                     return Err(Error::format(place, format!("vertex {whole} (0-based) has a weight of {bad}")));
                 }
@@ -160,8 +169,4 @@ impl Document {
         let place = format!("node {node}");
         text(self.entry("nodes", node, &place)?, "name", &place)
     }
-}
-
-fn fraction(element: &[f64]) -> [f64; 4] {
-    [element[0], element[1], element[2], element[3]]
 }

@@ -83,7 +83,9 @@ impl Document {
     fn bind_meshes(&mut self, scene: &Scene, layout: &Layout, bones: usize, weights: &Weights) -> Result<Vec<Bound>> {
         let sets = weights.most_influences().div_ceil(SET).max(1);
         let joint_size = if bones < 256 { 1 } else { 2 };
-        self.reserve(layout.vertices * sets * SET * (joint_size + 4))?;
+        // With some room for inverse bind matrices and alignment: growing later would copy and double it all.
+        let around = bones * 64 + layout.parts.len() * sets * 8;
+        self.reserve(layout.vertices * sets * SET * (joint_size + 4) + around)?;
         let mut bound = Vec::new();
         for group in layout.by_node() {
             let Part { node, mesh, .. } = group[0];

@@ -160,16 +160,7 @@ impl Document {
         if let Some(views) = root.get_mut("bufferViews").and_then(Value::as_array_mut) {
             views.iter_mut().for_each(|view| move_view(view, &moved));
         }
-        for (number, kind, view) in taken {
-            let views = list_mut(&mut root, "bufferViews", "root")?;
-            views.push(view);
-            let view = views.len() - 1;
-            if let Some(image) = root["images"][number].as_object_mut() {
-                image.shift_remove("uri");
-                image.insert("mimeType".into(), kind.into());
-                image.insert("bufferView".into(), view.into());
-            }
-        }
+        taken.into_iter().try_for_each(|(number, kind, view)| put_image(&mut root, number, kind, view))?;
         if with_data == 1 {
             let mut row = data.unwrap_or_else(|| json!({}));
             if let Some(row) = row.as_object_mut() {
@@ -197,6 +188,19 @@ impl Document {
         };
         images.iter().enumerate().filter_map(read).collect()
     }
+}
+
+/// Makes an image one that a buffer view holds.
+fn put_image(root: &mut Value, number: usize, kind: String, view: Value) -> Result<()> {
+    let views = list_mut(root, "bufferViews", "root")?;
+    views.push(view);
+    let view = views.len() - 1;
+    if let Some(image) = root["images"][number].as_object_mut() {
+        image.shift_remove("uri");
+        image.insert("mimeType".into(), kind.into());
+        image.insert("bufferView".into(), view.into());
+    }
+    Ok(())
 }
 
 struct OutsideImage {
