@@ -263,17 +263,16 @@ impl Job<'_> {
         self.end(Stage::Heat);
 
         self.start(Stage::Influence)?;
-        let (weights, mut stats) = influence::weigh_places(
+        let used = self.use_bone.iter().filter(|&&used| used).count();
+        influence::weigh_places(
             places.len(),
+            used.max(params.limits.max_influences + 1),
             &params.limits,
             self.skeleton,
             self.progress,
             || heated.scratch(),
             |scratch, place, raw| heated.raw_weights(places[place], scratch, raw),
-        )?;
-        let used = self.use_bone.iter().filter(|&&used| used).count();
-        stats.influences_considered = used.max(params.limits.max_influences + 1);
-        Ok((weights, stats))
+        )
     }
 
     /// Voxels, distances, weights of the welded places.
