@@ -1,4 +1,5 @@
-//! Times of heat in the solid on a made body with 163 bones: sources, levels, and all of it, at 128 and 192 voxels along the body.
+//! Times of heat in the solid on a made body with 163 bones: sources, levels, and all of it, at 128 and 192 voxels
+//! along the body.
 
 use std::hint::black_box;
 
@@ -12,8 +13,8 @@ use skinbind::voxelize::{Interior, Voxels, voxelize};
 
 const BONES: usize = 163;
 
-/// A slender closed surface of `around` x `along` vertices, 16 long, row after row as modelling programs store them, with both ends drawn
-/// together.
+/// A slender closed surface of `around` x `along` vertices, 16 long, row after row as modelling programs store them,
+/// with both ends drawn together.
 fn body(around: u32, along: u32) -> Mesh {
     let point = |i: u32, j: u32| {
         let (turn, t) = (f64::from(i) / f64::from(around), f64::from(j) / f64::from(along - 1));

@@ -1,4 +1,5 @@
-//! Heat in the solid: the fast solver against the full one, the source rule on shapes whose answer is known, and what must not matter.
+//! Heat in the solid: the fast solver against the full one, the source rule on shapes whose answer is known, and what
+//! must not matter.
 
 mod common;
 
@@ -78,8 +79,9 @@ fn heat(heats: &Heats, voxel: usize, bone: u32) -> f64 {
     heats.of(voxel as u32).iter().find(|h| h.bone == bone).map_or(0.0, |h| h.heat)
 }
 
-/// The largest difference to the full solution of every bone, itself solved to a residual of 1e-11. That bounds its error: |error| <=
-/// |residual| / (smallest g), and g is at least 0.75 / 64^2 here, so it is below 1e-11 x |right side| x 5500 < 1e-6.5.
+/// The largest difference to the full solution of every bone, itself solved to a residual of 1e-11. That bounds its
+/// error: |error| <= |residual| / (smallest g), and g is at least 0.75 / 64^2 here, so it is below 1e-11 x |right side|
+/// x 5500 < 1e-6.5.
 fn worst_error(heats: &Heats, skeleton: &Skeleton, problem: &Problem, levels: &[Level]) -> f64 {
     let bone_of = problem.bone_of();
     let mut worst = 0f64;
@@ -195,8 +197,8 @@ fn coincident_vertices_have_identical_weights() {
 
 #[test]
 fn the_middle_third_of_a_cylinder_has_its_share() {
-    // Height 2, radius 0.3, three bones in line. By symmetry the ring in the middle belongs to the middle bone most, and the ring a
-    // third up, at the joint, to the two bones there alike.
+    // Height 2, radius 0.3, three bones in line. By symmetry the ring in the middle belongs to the middle bone most,
+    // and the ring a third up, at the joint, to the two bones there alike.
     let tube = limb(0.3, [0., 0., 0.], [0., 2., 0.]);
     let third = 2.0 / 3.0;
     let bones = (0..3).map(|i| {

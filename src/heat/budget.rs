@@ -1,4 +1,5 @@
-//! Which resolution has about so many solid voxels: a resolution along the longest side makes stubby bodies expensive and slender ones coarse.
+//! Which resolution has about so many solid voxels: a resolution along the longest side makes stubby bodies expensive
+//! and slender ones coarse.
 
 use glam::DVec3;
 
@@ -27,14 +28,15 @@ impl Size {
             let [a, b, c] = mesh.corners(triangle).map(|p| p - middle);
             let normal: DVec3 = (b - a).cross(c - a);
             volume += a.dot(normal) / 6.0;
-            // Half the normal's length is the area; the cube reaches (|x| + |y| + |z|) / 2 from its middle along a unit normal.
+            // Half the normal's length is the area; the cube reaches (|x| + |y| + |z|) / 2 from its middle along a unit
+            // normal.
             skin += normal.abs().element_sum() / 4.0;
         }
         Self { volume: volume.abs(), skin, longest: bounds.extent().max_element() }
     }
 
-    /// About how many solid voxels there are at a resolution: those whose cube touches the body are as many as their middles fit into the
-    /// body grown by half a cube (Steiner's formula, to first order).
+    /// About how many solid voxels there are at a resolution: those whose cube touches the body are as many as their
+    /// middles fit into the body grown by half a cube (Steiner's formula, to first order).
     pub fn solid_voxels(&self, resolution: u32) -> f64 {
         let per_length = f64::from(resolution) / self.longest;
         self.volume * per_length.powi(3) + self.skin * per_length.powi(2)

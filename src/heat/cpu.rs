@@ -1,9 +1,9 @@
 //! Heat of all bones on the CPU, in f64: four bones at a time, each group only where it is warm.
 //!
-//! A bone matters in a part of the solid only. Each group of bones is solved on the coarsest level everywhere, then level by level in the
-//! children of the voxels that are warmer than `COLD` of the tolerance, one voxel further, and the voxels that the bones heat themselves;
-//! beyond it is 0. By the maximum principle that changes a heat by no more than it is at the border. The coarser level's values
-//! start the finer one (nested iteration), so a few iterations do.
+//! A bone matters in a part of the solid only. Each group of bones is solved on the coarsest level everywhere, then
+//! level by level in the children of the voxels that are warmer than `COLD` of the tolerance, one voxel further, and
+//! the voxels that the bones heat themselves; beyond it is 0. By the maximum principle that changes a heat by no more
+//! than it is at the border. The coarser level's values start the finer one (nested iteration), so a few iterations do.
 
 use rayon::prelude::*;
 
@@ -33,7 +33,8 @@ pub struct Heats {
     pub cold: f64,
     /// Iterations of all groups at full resolution.
     pub iterations: usize,
-    /// The largest relative residual of a bone, in the part of the solid in which it was solved, before the last correction.
+    /// The largest relative residual of a bone, in the part of the solid in which it was solved, before the last
+    /// correction.
     pub residual: f64,
 }
 
@@ -44,8 +45,8 @@ impl Heats {
     }
 }
 
-/// The heats of these bones in the voxels that are `needed`. `order` has the bones so that those whose heat overlaps stand together: each four
-/// of them are solved at once.
+/// The heats of these bones in the voxels that are `needed`. `order` has the bones so that those whose heat overlaps
+/// stand together: each four of them are solved at once.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].

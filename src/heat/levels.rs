@@ -1,9 +1,10 @@
 //! The solid at full resolution and at each half of it: the grids of the multigrid solver.
 //!
-//! A voxel of a coarser level stands for the solid ones of 2 x 2 x 2 finer voxels. Its matrix is Galerkin's for values that are constant in
-//! the coarse voxel, with the connections divided by two: constant values see the whole difference of two coarse voxels over
-//! one finer step, twice the true slope (Braess 1995 scales the correction for the same reason). The coarser
-//! system then is the same heat equation at half the resolution, so that its solution can start the finer one.
+//! A voxel of a coarser level stands for the solid ones of 2 x 2 x 2 finer voxels. Its matrix is Galerkin's for values
+//! that are constant in the coarse voxel, with the connections divided by two: constant values see the whole difference
+//! of two coarse voxels over one finer step, twice the true slope (Braess 1995 scales the correction for the same
+//! reason). The coarser system then is the same heat equation at half the resolution, so that its solution can start
+//! the finer one.
 
 use glam::UVec3;
 use rayon::prelude::*;
@@ -18,7 +19,8 @@ const FEW: usize = 200;
 pub struct Level {
     /// The neighbours over faces; [`NONE`] for none.
     pub neighbors: Vec<[u32; 6]>,
-    /// How well the neighbours conduct; empty at full resolution, where all do with 1. Multiples of powers of two: exact.
+    /// How well the neighbours conduct; empty at full resolution, where all do with 1. Multiples of powers of two:
+    /// exact.
     pub coupling: Vec<[f32; 6]>,
     /// The matrix' diagonal: couplings and conductance to the source.
     pub diagonal: Vec<f64>,
@@ -26,7 +28,8 @@ pub struct Level {
     pub red: usize,
     /// The voxel of the next coarser level; empty at the coarsest.
     pub parent: Vec<u32>,
-    /// The finer voxels of voxel v are `children[first_child[v]..first_child[v + 1]]`, ascending; empty at full resolution.
+    /// The finer voxels of voxel v are `children[first_child[v]..first_child[v + 1]]`, ascending; empty at full
+    /// resolution.
     pub children: Vec<u32>,
     pub first_child: Vec<u32>,
     /// The voxels that each bone heats, with how much: the right sides, all bones after each other.

@@ -1,7 +1,7 @@
 //! Pseudo-bones from a parent bone to the heads of its children: step 3 of the source rule.
 //!
-//! A parent's segment often ends far from a child's head (hips to thighs, hand to fingers). The body between belongs to the parent,
-//! and without a source there it would go to whichever bone happens to pass.
+//! A parent's segment often ends far from a child's head (hips to thighs, hand to fingers). The body between belongs to
+//! the parent, and without a source there it would go to whichever bone happens to pass.
 
 use super::segment::{Segment, is_in};
 use super::solid::Solid;

@@ -1,7 +1,8 @@
 //! Heat in the solid: every bone heats the voxels around it, and a voxel's heat of a bone is the bone's weight.
 //!
-//! Bone heat (Baran & Popovic 2007) carried from the surface into the solid voxels, with sources that know how thick the body is around
-//! each bone. `docs/heat.md` has the equation, the source rule with a picture, and how each parameter was chosen.
+//! Bone heat (Baran & Popovic 2007) carried from the surface into the solid voxels, with sources that know how thick
+//! the body is around each bone. `docs/heat.md` has the equation, the source rule with a picture, and how each
+//! parameter was chosen.
 
 pub mod budget;
 pub mod cpu;
@@ -36,7 +37,8 @@ pub const TOLERANCE: f64 = 1e-3;
 /// Parameters of heat in the solid.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parameters {
-    /// How strongly a bone heats a voxel one voxel length away, above 0. Larger: weights follow the nearest bone more closely.
+    /// How strongly a bone heats a voxel one voxel length away, above 0. Larger: weights follow the nearest bone more
+    /// closely.
     pub strength: f64,
     /// The power to which normalised heats are raised, from 1 (plain) to 4.
     pub sharpness: f64,
@@ -90,8 +92,9 @@ impl Heated {
         sample::Scratch::new(self.bones)
     }
 
-    /// Puts the raw weights at a position (one of those that the heat was made for) into `raw` (which is empty): every bone
-    /// that reaches it, sharpened, not cut. None where the position is in no solid voxel, or in a part of the solid through which no bone runs.
+    /// Puts the raw weights at a position (one of those that the heat was made for) into `raw` (which is empty): every
+    /// bone that reaches it, sharpened, not cut. None where the position is in no solid voxel, or in a part of the
+    /// solid through which no bone runs.
     pub fn raw_weights(&self, p: DVec3, scratch: &mut sample::Scratch, raw: &mut Vec<Influence>) {
         sample::heats_at(p, &self.solid, &self.grid, &self.heats, scratch, raw);
         sample::sharpen(raw, self.sharpness);
@@ -127,8 +130,8 @@ impl Problem {
     }
 }
 
-/// Only the parts of the solid through which a source runs: the others would have no heat to start from, or heat that jumps to them
-/// through the open.
+/// Only the parts of the solid through which a source runs: the others would have no heat to start from, or heat that
+/// jumps to them through the open.
 fn with_sources(solid: Solid, sources: &[Source]) -> Solid {
     let neighbors: Vec<[u32; 6]> = (0..solid.len() as u32).into_par_iter().map(|v| solid.neighbors(v)).collect();
     let (part, count) = solid::parts(&neighbors);
@@ -151,8 +154,8 @@ fn with_sources(solid: Solid, sources: &[Source]) -> Solid {
 /// Bones without `use_bone` take no part.
 ///
 /// # Errors
-/// [`Error::Parameter`] for a parameter outside its range, [`Error::Length`] where `use_bone` has not one entry a bone, and
-/// [`Error::Cancelled`].
+/// [`Error::Parameter`] for a parameter outside its range, [`Error::Length`] where `use_bone` has not one entry a bone,
+/// and [`Error::Cancelled`].
 pub fn voxel_heat(
     voxels: &Voxels,
     skeleton: &Skeleton,
@@ -182,8 +185,8 @@ pub fn voxel_heat(
     })
 }
 
-/// Bones in depth-first order, children by name, so that bones near each other stand together and the order in which they are listed does not
-/// matter.
+/// Bones in depth-first order, children by name, so that bones near each other stand together and the order in which
+/// they are listed does not matter.
 pub fn nearby_order(skeleton: &Skeleton) -> Vec<u32> {
     let mut children = vec![Vec::new(); skeleton.len()];
     let mut stack = Vec::new();

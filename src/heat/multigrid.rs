@@ -1,8 +1,8 @@
 //! Conjugate gradients for four bones at once in a part of the solid, with one multigrid cycle as preconditioner.
 //!
-//! Multigrid after Brandt 1977, as a preconditioner after Tatebe 1993: red-black Gauss-Seidel before the coarser level and the same in reverse
-//! order after it keep the cycle symmetric. Outside of the part heat is 0. The solution and its residual are in f64; the cycle, which
-//! only has to point the way, is in f32 and moves half the bytes.
+//! Multigrid after Brandt 1977, as a preconditioner after Tatebe 1993: red-black Gauss-Seidel before the coarser level
+//! and the same in reverse order after it keep the cycle symmetric. Outside of the part heat is 0. The solution and its
+//! residual are in f64; the cycle, which only has to point the way, is in f32 and moves half the bytes.
 
 use super::levels::Level;
 use super::solid::NONE;
@@ -16,7 +16,8 @@ type Short = [f32; LANES];
 
 /// Parts with fewer voxels than this are not made coarser.
 const SMALL: usize = 24;
-/// Half sweeps on the coarsest level, an odd number so that they read the same backwards. There the solid is a few hundred voxels.
+/// Half sweeps on the coarsest level, an odd number so that they read the same backwards. There the solid is a few
+/// hundred voxels.
 const COARSEST_HALF_SWEEPS: usize = 15;
 /// Iterations after which a solve is given up as stalled by rounding.
 const MOST_ITERATIONS: usize = 60;
@@ -27,7 +28,8 @@ struct Part {
     /// The level's numbers of the voxels, ascending: red ones first.
     voxels: Vec<u32>,
     red: usize,
-    /// Neighbours by the part's numbers. One that is not in the part has the number past the last, where all vectors hold 0.
+    /// Neighbours by the part's numbers. One that is not in the part has the number past the last, where all vectors
+    /// hold 0.
     neighbors: Vec<[u32; 6]>,
     coupling: Vec<[f32; 6]>,
     diagonal: Vec<f64>,
@@ -39,7 +41,8 @@ struct Part {
     solution: Vec<Short>,
 }
 
-/// What solves parts of the levels, one level after the other from the coarsest to the finest. Keeps its memory from group to group.
+/// What solves parts of the levels, one level after the other from the coarsest to the finest. Keeps its memory from
+/// group to group.
 pub struct Solver<'a> {
     levels: &'a [Level],
     /// For each level the part's number of each voxel, `NONE` where it is not in the part. All `NONE` between calls.
@@ -88,8 +91,8 @@ impl<'a> Solver<'a> {
         self.set_part(coarsest, (0..n as u32).collect(), group);
     }
 
-    /// Goes from the level above to this one: to the children of the voxels in which a bone is warmer than `cold` or which the bones heat, and
-    /// one voxel further, with the values of their parents.
+    /// Goes from the level above to this one: to the children of the voxels in which a bone is warmer than `cold` or
+    /// which the bones heat, and one voxel further, with the values of their parents.
     pub fn refine(&mut self, level: usize, group: &[u32], cold: f64) {
         let coarser = std::mem::take(&mut self.parts[level + 1].voxels);
         let voxels = self.warm_children(level, &coarser, group, cold);
@@ -138,7 +141,8 @@ impl<'a> Solver<'a> {
         voxels
     }
 
-    /// Takes these voxels of a level (ascending) as the part to solve in, what lies over them on coarser levels, and the right sides of a group.
+    /// Takes these voxels of a level (ascending) as the part to solve in, what lies over them on coarser levels, and
+    /// the right sides of a group.
     fn set_part(&mut self, level: usize, voxels: Vec<u32>, group: &[u32]) {
         self.parts[level].voxels = voxels;
         for l in level..self.levels.len() {
@@ -190,8 +194,8 @@ impl<'a> Solver<'a> {
         self.parts[level].voxels.iter().copied().zip(&self.x)
     }
 
-    /// Solves at the level at hand, from the values at hand, until an estimate of the error falls below `tolerance` in all bones and voxels: one
-    /// cycle comes so near to the error that what it would change is the estimate.
+    /// Solves at the level at hand, from the values at hand, until an estimate of the error falls below `tolerance` in
+    /// all bones and voxels: one cycle comes so near to the error that what it would change is the estimate.
     pub fn solve(&mut self, level: usize, tolerance: f64) -> Solved {
         let parts = &mut self.parts[level..];
         let n = parts[0].voxels.len();
@@ -321,8 +325,8 @@ impl Part {
         }
     }
 
-    /// After a red and a black sweep from zero, hands the residual on to the coarser part. On black none is left; on red it is
-    /// what black has given since.
+    /// After a red and a black sweep from zero, hands the residual on to the coarser part. On black none is left; on
+    /// red it is what black has given since.
     fn restrict(&mut self, above: &mut Part) {
         above.right.fill([0.0; LANES]);
         let Self { neighbors, coupling, solution, parent, red, .. } = self;
@@ -332,8 +336,9 @@ impl Part {
     }
 }
 
-/// For each voxel of a colour, calls `then` with its solution, its number and what its neighbours give it: the row of `-A` without the
-/// diagonal, times the solution. The neighbours all have the other colour, so one half is read while the other is written.
+/// For each voxel of a colour, calls `then` with its solution, its number and what its neighbours give it: the row of
+/// `-A` without the diagonal, times the solution. The neighbours all have the other colour, so one half is read while
+/// the other is written.
 #[inline(always)]
 fn for_colour(
     red: bool,

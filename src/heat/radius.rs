@@ -1,7 +1,7 @@
 //! How thick the body is around a bone: step 2 of the source rule.
 //!
-//! At five sections along the bone twelve rays are shot across it through the solid voxels; the section's radius is their median
-//! length. Robust against a ray that leaves along a limb or through a gap, as it would not be with a mean.
+//! At five sections along the bone twelve rays are shot across it through the solid voxels; the section's radius is
+//! their median length. Robust against a ray that leaves along a limb or through a gap, as it would not be with a mean.
 
 use glam::DVec3;
 
@@ -13,7 +13,8 @@ use crate::model::BitGrid;
 pub const SECTIONS: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.9];
 /// Rays a section.
 pub const RAYS: usize = 12;
-/// How far voxels that touch a surface reach beyond it, in voxels: half the width of a cube, the mean over all directions.
+/// How far voxels that touch a surface reach beyond it, in voxels: half the width of a cube, the mean over all
+/// directions.
 pub const REACH: f64 = 0.75;
 /// What the thickness is never below, in voxels: half a voxel, the least that a solid voxel holds around its middle.
 pub const SMALLEST: f64 = 0.5;
@@ -50,7 +51,8 @@ pub fn radii(solid: &Solid, surface: &BitGrid, segments: &[Segment]) -> Vec<Radi
     fill(&measured, median(&mut all).unwrap_or(1.0))
 }
 
-/// The radii of segments measured after others, with the median of those others for segments without a section of their own.
+/// The radii of segments measured after others, with the median of those others for segments without a section of their
+/// own.
 pub fn radii_with(solid: &Solid, surface: &BitGrid, segments: &[Segment], median_of_others: f64) -> Vec<Radii> {
     let measured: Vec<[Option<f64>; 5]> = segments.iter().map(|s| sections(solid, surface, s)).collect();
     fill(&measured, median_of_others)
@@ -100,9 +102,9 @@ fn across(direction: DVec3) -> [DVec3; 2] {
     [u, d.cross(u)]
 }
 
-/// How far a ray from a point in the solid goes before it meets the surface, in voxels: from face to face of the voxels it crosses
-/// (Amanatides & Woo 1987) through the first run of surface voxels. A run in which the ray begins counts where it leads out of
-/// the solid, not where it leads further in: the bone then lies at the skin.
+/// How far a ray from a point in the solid goes before it meets the surface, in voxels: from face to face of the voxels
+/// it crosses (Amanatides & Woo 1987) through the first run of surface voxels. A run in which the ray begins counts
+/// where it leads out of the solid, not where it leads further in: the bone then lies at the skin.
 fn way_out(solid: &Solid, surface: &BitGrid, from: DVec3, direction: DVec3) -> f64 {
     let mut voxel = from.floor().as_ivec3();
     let step = direction.signum().as_ivec3();
@@ -134,8 +136,8 @@ fn way_out(solid: &Solid, surface: &BitGrid, from: DVec3, direction: DVec3) -> f
     }
 }
 
-/// Where in a run of surface voxels the surface is: in the middle, as conservative voxels reach as far to its one side as to the other; in a
-/// run along the surface not further before the end than they reach.
+/// Where in a run of surface voxels the surface is: in the middle, as conservative voxels reach as far to its one side
+/// as to the other; in a run along the surface not further before the end than they reach.
 fn surface_in(start: f64, end: f64) -> f64 {
     ((start + end) * 0.5).max(end - REACH)
 }
@@ -174,8 +176,10 @@ mod tests {
 
     #[test]
     fn a_square_beam_has_the_radius_of_its_rays() {
-        // 9 x 9 voxels across, the bone in the middle. The outer layer holds the surface: a ray at an angle to the axis leaves it after
-        // 4.5 / cos and enters it after 3.5 / cos, so its middle is 4 / cos: four rays of 4, eight of 4 / cos 30 degrees.
+        // 9 x 9 voxels across, the bone in the middle. The outer layer holds the surface: a ray at an angle to the axis
+        // leaves it after
+        // 4.5 / cos and enters it after 3.5 / cos, so its middle is 4 / cos: four rays of 4, eight of 4 / cos 30
+        // degrees.
         let (solid, surface) = beam();
         let bone = Segment { a: DVec3::new(3., 5.5, 5.5), b: DVec3::new(28., 5.5, 5.5) };
         let r = radii(&solid, &surface, &[bone])[0];
@@ -191,8 +195,8 @@ mod tests {
     fn a_round_rod_has_its_radius() {
         let (solid, surface) = with_surface([40, 25, 25], |p| (p.y - 12.5).hypot(p.z - 12.5) < 8.0);
         let bone = Segment { a: DVec3::new(2., 12.5, 12.5), b: DVec3::new(38., 12.5, 12.5) };
-        // The boundary of a voxel whose middle is inside lies within half a diagonal of a voxel's cross-section of the circle, and the
-        // surface is taken to be less than one such diagonal before it.
+        // The boundary of a voxel whose middle is inside lies within half a diagonal of a voxel's cross-section of the
+        // circle, and the surface is taken to be less than one such diagonal before it.
         let r = radii(&solid, &surface, &[bone])[0].typical();
         assert!((7.0..8.71).contains(&r), "{r}");
     }

@@ -1,14 +1,17 @@
-//! Heat in the solid the plain way, in f64: every bone on its own over all solid voxels, solved until rounding stops it.
+//! Heat in the solid the plain way, in f64: every bone on its own over all solid voxels, solved until rounding stops
+//! it.
 //!
-//! `(L + diag g) w_b = g [owner = b]` with the unit Laplacian of the six neighbours over faces, by conjugate gradients with the diagonal
-//! as preconditioner (Hestenes & Stiefel 1952). Slow and obviously right: the oracle for the fast solver and for the GPU.
+//! `(L + diag g) w_b = g [owner = b]` with the unit Laplacian of the six neighbours over faces, by conjugate gradients
+//! with the diagonal as preconditioner (Hestenes & Stiefel 1952). Slow and obviously right: the oracle for the fast
+//! solver and for the GPU.
 
 use super::solid::NONE;
 
 /// The heat of one bone in every voxel: 1 where only this bone heats, 0 where it does not reach.
 ///
-/// `neighbors` are the voxels' neighbours ([`NONE`] for none), `conductance` is `g`, and `owned` says whether the bone owns a voxel. Every
-/// part that is connected over faces needs a voxel with `g > 0`. Solved to `|residual| <= tolerance |right side|`.
+/// `neighbors` are the voxels' neighbours ([`NONE`] for none), `conductance` is `g`, and `owned` says whether the bone
+/// owns a voxel. Every part that is connected over faces needs a voxel with `g > 0`. Solved to `|residual| <= tolerance
+/// |right side|`.
 pub fn heat_of_bone(
     neighbors: &[[u32; 6]],
     conductance: &[f64],
@@ -80,8 +83,8 @@ mod tests {
 
     #[test]
     fn a_rod_heated_at_its_ends_has_the_closed_form() {
-        // Sources at the two ends only, with conductances g and h: heat falls linearly along the rod, and the flow into the rod at
-        // one end, g (1 - first), is the flow out at the other, h last, and the drop of each step.
+        // Sources at the two ends only, with conductances g and h: heat falls linearly along the rod, and the flow into
+        // the rod at one end, g (1 - first), is the flow out at the other, h last, and the drop of each step.
         let (n, g, h) = (30, 0.7, 2.0);
         let mut conductance = vec![0.0; n];
         (conductance[0], conductance[n - 1]) = (g, h);

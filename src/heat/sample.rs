@@ -12,7 +12,8 @@ use crate::model::{Grid, Influence};
 /// Positions handled by one task.
 const CHUNK: usize = 4096;
 
-/// The cell between 8 voxel middles that a position lies in. Bits 0, 1, 2 of a corner's number say which side along x, y, z.
+/// The cell between 8 voxel middles that a position lies in. Bits 0, 1, 2 of a corner's number say which side along x,
+/// y, z.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Cell {
     /// The voxel at the low side, counted from the middle of the grid.
@@ -32,7 +33,8 @@ impl Cell {
         std::array::from_fn(|c| solid.at(first + side(c)).unwrap_or(NONE))
     }
 
-    /// The trilinear shares of the corners for a position in the cell. Those of corners that are not solid go to the others in proportion.
+    /// The trilinear shares of the corners for a position in the cell. Those of corners that are not solid go to the
+    /// others in proportion.
     fn shares(&self, corners: &[u32; 8], grid: &Grid, p: DVec3) -> [f64; 8] {
         let (at, low) = (grid.to_middle(p), self.low.as_dvec3());
         // Not 1 - x: a mirrored position has these two exchanged, to the last bit.
@@ -113,7 +115,8 @@ impl Scratch {
     }
 }
 
-/// Puts the heats at a position into `heats` (which is empty), trilinear over the solid voxels around it; none that are cold.
+/// Puts the heats at a position into `heats` (which is empty), trilinear over the solid voxels around it; none that are
+/// cold.
 pub fn heats_at(p: DVec3, solid: &Solid, grid: &Grid, of: &Heats, scratch: &mut Scratch, heats: &mut Vec<Influence>) {
     let Some(cell) = Cell::of(solid, grid, p) else { return };
     scratch.read(cell, solid, grid, of);

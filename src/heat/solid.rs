@@ -1,8 +1,9 @@
 //! The solid voxels as a compact list: numbers for voxels, voxels for numbers, and the neighbours over faces.
 //!
-//! Voxels are numbered in two colours like a chessboard's fields, first those with an even sum of coordinates ("red"), then the
-//! odd ones ("black"), each in the order of rows. A red voxel's neighbours over faces are all black and the other way round, so a
-//! Gauss-Seidel half sweep over one colour has no order inside it and can run in parallel or on a GPU.
+//! Voxels are numbered in two colours like a chessboard's fields, first those with an even sum of coordinates ("red"),
+//! then the odd ones ("black"), each in the order of rows. A red voxel's neighbours over faces are all black and the
+//! other way round, so a Gauss-Seidel half sweep over one colour has no order inside it and can run in parallel or on a
+//! GPU.
 
 use glam::{IVec3, UVec3};
 
@@ -105,7 +106,8 @@ impl Solid {
     }
 }
 
-/// The bits of red voxels in a word of the row (y, z). Words start at a multiple of 64, so all words of a row have the same.
+/// The bits of red voxels in a word of the row (y, z). Words start at a multiple of 64, so all words of a row have the
+/// same.
 fn red_mask(y: u32, z: u32) -> u64 {
     if (y + z).is_multiple_of(2) { EVEN } else { !EVEN }
 }

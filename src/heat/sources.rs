@@ -14,11 +14,11 @@ use crate::model::{BitGrid, Code, Grid, Skeleton, Warning};
 pub const SAMPLES: usize = 21;
 /// How much further away a link counts than a bone does.
 pub const LINK_PENALTY: f64 = 3.0;
-/// Two scores that differ by less than this share are equal, and the bone's name decides: mirrored bodies have exact ties on
-/// their plane of symmetry, which rounding must not turn over.
+/// Two scores that differ by less than this share are equal, and the bone's name decides: mirrored bodies have exact
+/// ties on their plane of symmetry, which rounding must not turn over.
 pub const TIE: f64 = 1e-9;
-/// Bone ends are rounded to this fraction of a voxel, so that noise in the last bit of f64 (from another unit of length) ends
-/// before the first decision, and a scaled character has the same weights.
+/// Bone ends are rounded to this fraction of a voxel, so that noise in the last bit of f64 (from another unit of
+/// length) ends before the first decision, and a scaled character has the same weights.
 const STEP: f64 = 1.0 / 1_048_576.0;
 /// Where that rounding turns over, as a fraction of a step: halves, thirds and tenths of a voxel never come near it.
 const TURNOVER: f64 = 0.414_213_562_373_095_05;
@@ -212,8 +212,8 @@ pub fn crossed<'a>(solid: &'a Solid, source: &Source) -> impl Iterator<Item = u3
     (0..count).filter_map(move |i| voxel_at(solid, whole.at(i as f64 / (count - 1) as f64)))
 }
 
-/// Step 5: how badly a source suits a voxel whose middle is `p`, to the fourth power (which has the same order as the score
-/// itself and needs no root): `(lambda d)^4 / r max(1, d / r)^4`.
+/// Step 5: how badly a source suits a voxel whose middle is `p`, to the fourth power (which has the same order as the
+/// score itself and needs no root): `(lambda d)^4 / r max(1, d / r)^4`.
 pub fn score(source: &Source, p: DVec3) -> f64 {
     let t = source.whole.closest(p).clamp(source.from, source.to);
     score_at(source, source.whole.at(t).distance_squared(p), source.radii.at(t))
@@ -321,8 +321,8 @@ fn within_tie(least: f64) -> f64 {
     least * (1.0 + 4.0 * TIE)
 }
 
-/// Step 6: the heat conductance between a source and each voxel that it owns: `strength / max(d, 1/2)^2`, `d` in voxels to the whole
-/// source, trimmed or not.
+/// Step 6: the heat conductance between a source and each voxel that it owns: `strength / max(d, 1/2)^2`, `d` in voxels
+/// to the whole source, trimmed or not.
 pub fn conductance(solid: &Solid, sources: &[Source], owner: &[u32], strength: f64) -> Vec<f64> {
     owner
         .par_iter()

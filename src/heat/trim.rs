@@ -1,8 +1,8 @@
 //! Bones cut short at their joints for the choice of the source: step 4 of the source rule.
 //!
-//! A side branch starts deep inside its trunk (clavicles in the chest, thighs in the pelvis) and would take the trunk's surface
-//! there. So a bone that leaves its parent at an angle starts to count only where it has left the parent's thickness, and a bone
-//! whose child is thicker than itself ends where it enters the child's.
+//! A side branch starts deep inside its trunk (clavicles in the chest, thighs in the pelvis) and would take the trunk's
+//! surface there. So a bone that leaves its parent at an angle starts to count only where it has left the parent's
+//! thickness, and a bone whose child is thicker than itself ends where it enters the child's.
 
 use super::radius::Radii;
 use super::segment::Segment;
@@ -43,8 +43,8 @@ pub fn is_joined(bone: &Limb, child: &Limb) -> bool {
     child.segment.a.distance(bone.segment.b) <= JOINED * bone.segment.length()
 }
 
-/// The share of a bone to cut off at its tail: the largest that one of the bones that go on there asks for. Not only the next one: of
-/// three short bones in a neck the first too lies inside the head.
+/// The share of a bone to cut off at its tail: the largest that one of the bones that go on there asks for. Not only
+/// the next one: of three short bones in a neck the first too lies inside the head.
 pub fn cut_at_tail<'a>(bone: &Limb, onward: impl IntoIterator<Item = &'a Limb>) -> f64 {
     onward.into_iter().map(|next| cut_for(bone, next)).fold(0.0, f64::max)
 }
