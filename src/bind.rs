@@ -6,10 +6,11 @@ use serde::Serialize;
 
 use crate::crawl::{self, Neighbors};
 use crate::error::{Error, Result};
+use crate::heat;
 use crate::influence::{self, Falloff, Limits, Stats};
 use crate::model::{Bounds, Code, Components, Grid, Mesh, Skeleton, Warning, Weights, Weld};
 use crate::progress::{Progress, Stage};
-use crate::voxelize::{self, Interior};
+use crate::voxelize::{self, Interior, Voxels};
 
 /// Resolution of the geodesic method where none is asked for, in voxels along the longest axis.
 pub const DEFAULT_RESOLUTION: u32 = 128;
@@ -28,6 +29,8 @@ pub enum Method {
     /// By distance through the body (Dionne and de Lasa 2013).
     #[default]
     Geodesic,
+    /// By heat that spreads from the bones in the solid; see [`crate::heat`].
+    VoxelHeat,
     /// By straight distance, 1/d^4 within twice the nearest.
     Envelope,
     /// All to the nearest bone.
@@ -39,6 +42,7 @@ impl Method {
     pub fn name(self) -> &'static str {
         match self {
             Method::Geodesic => "geodesic",
+            Method::VoxelHeat => "voxel-heat",
             Method::Envelope => "envelope",
             Method::Closest => "closest",
         }
@@ -54,6 +58,7 @@ pub struct Params {
     pub neighbors: Neighbors,
     pub interior: Interior,
     pub falloff: Falloff,
+    pub heat: heat::Parameters,
     pub limits: Limits,
     /// Names of bones that get no weight.
     pub exclude: Vec<String>,
@@ -67,6 +72,7 @@ impl Default for Params {
             neighbors: Neighbors::default(),
             interior: Interior::default(),
             falloff: Falloff::default(),
+            heat: heat::Parameters::default(),
             limits: Limits::default(),
             exclude: Vec::new(),
         }
@@ -83,6 +89,7 @@ impl Params {
             Grid::check_resolution(resolution)?;
         }
         self.falloff.check()?;
+        self.heat.check()?;
         self.limits.check()
     }
 }
@@ -166,6 +173,7 @@ pub fn bind(mesh: &Mesh, skeleton: &Skeleton, params: &Params, progress: Progres
 
     let rows = match params.method {
         Method::Geodesic => job.geodesic(&weld)?,
+        Method::VoxelHeat => job.voxel_heat(&weld)?,
         Method::Envelope => {
             job.straight(&weld, &components)?;
             influence::envelope(mesh, &weld, skeleton, &job.use_bone, &params.limits, progress)?
@@ -228,18 +236,49 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Voxels, distances, weights of the welded places.
-    fn geodesic(&mut self, weld: &Weld) -> Result<(Weights, Stats)> {
-        let params = self.params;
-        let resolution = params.resolution.unwrap_or(DEFAULT_RESOLUTION);
+    /// The solid voxels at a resolution.
+    fn voxels(&mut self, weld: &Weld, resolution: u32) -> Result<Voxels> {
         let grid = Grid::around(&self.mesh.bounds(), resolution)?;
         self.start(Stage::Voxelize)?;
-        let voxels = voxelize::voxelize(self.mesh, weld, &grid, params.interior, self.progress)?;
+        let voxels = voxelize::voxelize(self.mesh, weld, &grid, self.params.interior, self.progress)?;
         self.end(Stage::Voxelize);
         self.report.resolution = resolution;
         self.report.solid_voxels = voxels.solid.count();
         self.report.interior = Some(format!("{}: {}", interior_name(voxels.interior), voxels.reason));
         self.report.warnings.extend(voxels.warnings.iter().cloned());
+        Ok(voxels)
+    }
+
+    /// Voxels, heat, weights of the welded places.
+    fn voxel_heat(&mut self, weld: &Weld) -> Result<(Weights, Stats)> {
+        let params = self.params;
+        let by_budget = || heat::budget::Size::of(self.mesh).resolution_for(heat::budget::SOLID_VOXELS);
+        let voxels = self.voxels(weld, params.resolution.unwrap_or_else(by_budget))?;
+        self.start(Stage::Heat)?;
+        let positions = self.mesh.positions();
+        let places: Vec<_> = weld.first.iter().map(|&v| positions[v as usize]).collect();
+        let mut heated =
+            heat::voxel_heat(&voxels, self.skeleton, &self.use_bone, &places, &params.heat, self.progress)?;
+        self.report.warnings.append(&mut heated.warnings);
+        self.end(Stage::Heat);
+
+        self.start(Stage::Influence)?;
+        let used = self.use_bone.iter().filter(|&&used| used).count();
+        influence::weigh_places(
+            places.len(),
+            used.max(params.limits.max_influences + 1),
+            &params.limits,
+            self.skeleton,
+            self.progress,
+            || heated.scratch(),
+            |scratch, place, raw| heated.raw_weights(places[place], scratch, raw),
+        )
+    }
+
+    /// Voxels, distances, weights of the welded places.
+    fn geodesic(&mut self, weld: &Weld) -> Result<(Weights, Stats)> {
+        let params = self.params;
+        let voxels = self.voxels(weld, params.resolution.unwrap_or(DEFAULT_RESOLUTION))?;
 
         self.start(Stage::Crawl)?;
         let count = params.limits.max_influences + 1;
@@ -250,7 +289,17 @@ impl Job<'_> {
 
         self.start(Stage::Influence)?;
         let (falloff, limits) = (&params.falloff, &params.limits);
-        influence::from_labels(&labels, &grid, self.mesh, weld, self.skeleton, count, falloff, limits, self.progress)
+        influence::from_labels(
+            &labels,
+            &voxels.grid,
+            self.mesh,
+            weld,
+            self.skeleton,
+            count,
+            falloff,
+            limits,
+            self.progress,
+        )
     }
 
     /// Fills what no bone reached and scatters to the vertices. The influence stage is running.

@@ -8,6 +8,7 @@ pub mod error;
 pub mod geometry;
 #[cfg(feature = "gpu")]
 pub mod gpu;
+pub mod heat;
 pub mod influence;
 pub mod io;
 pub mod model;

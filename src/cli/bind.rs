@@ -7,6 +7,7 @@ use std::time::Instant;
 use clap::ValueEnum;
 use skinbind::bind::{self, Bound, Method, Params, Report, Seconds};
 use skinbind::crawl::Neighbors;
+use skinbind::heat;
 use skinbind::influence::{Falloff, Limits};
 use skinbind::io::gltf::Document;
 use skinbind::io::output::{self, Outputs};
@@ -59,6 +60,9 @@ pub struct Args {
     /// Exponent of the falloff: higher is sharper.
     #[arg(long, value_name = "P", default_value_t = Falloff::default().power, allow_negative_numbers = true)]
     falloff_power: f64,
+    /// Most that heat may be off the exact solution, 1e-9 to 0.1.
+    #[arg(long, value_name = "T", default_value_t = heat::TOLERANCE, allow_negative_numbers = true)]
+    tolerance: f64,
     /// Most bones that move one vertex, 1 to 16.
     #[arg(long, value_name = "K", default_value_t = Limits::default().max_influences)]
     max_influences: usize,
@@ -99,6 +103,8 @@ enum MethodArg {
     /// By distance through the body.
     #[default]
     Geodesic,
+    /// By heat that spreads from the bones inside the body.
+    VoxelHeat,
     /// By straight distance, up to twice the nearest.
     Envelope,
     /// All to the nearest bone.
@@ -130,6 +136,7 @@ impl Args {
         Params {
             method: match self.method {
                 MethodArg::Geodesic => Method::Geodesic,
+                MethodArg::VoxelHeat => Method::VoxelHeat,
                 MethodArg::Envelope => Method::Envelope,
                 MethodArg::Closest => Method::Closest,
             },
@@ -144,6 +151,7 @@ impl Args {
                 InteriorArg::Winding => Interior::Winding,
             },
             falloff: Falloff { smoothing: self.smoothing, power: self.falloff_power },
+            heat: heat::Parameters { tolerance: self.tolerance, ..Default::default() },
             limits: Limits { max_influences: self.max_influences, threshold: self.threshold },
             exclude: self.exclude.clone(),
         }

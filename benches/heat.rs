@@ -1,0 +1,85 @@
+//! Times of heat in the solid on a made body with 163 bones: sources, levels, and all of it, at 128 and 192 voxels
+//! along the body.
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use glam::DVec3;
+use skinbind::heat::levels::levels;
+use skinbind::heat::{Parameters, Problem, STRENGTH, voxel_heat};
+use skinbind::model::{Bone, Grid, Mesh, Skeleton};
+use skinbind::progress::Progress;
+use skinbind::voxelize::{Interior, Voxels, voxelize};
+
+const BONES: usize = 163;
+
+/// A slender closed surface of `around` x `along` vertices, 16 long, row after row as modelling programs store them,
+/// with both ends drawn together.
+fn body(around: u32, along: u32) -> Mesh {
+    let point = |i: u32, j: u32| {
+        let (turn, t) = (f64::from(i) / f64::from(around), f64::from(j) / f64::from(along - 1));
+        let radius = 1.2 * (t * std::f64::consts::PI).sin().max(0.0).sqrt();
+        let (sin, cos) = (turn * std::f64::consts::TAU).sin_cos();
+        DVec3::new(radius * cos, 16.0 * t, radius * sin)
+    };
+    let positions = (0..along).flat_map(|j| (0..around).map(move |i| point(i, j))).collect();
+    let quad = |i: u32, j: u32| {
+        let (a, b) = (j * around + i, j * around + (i + 1) % around);
+        [[a, a + around, b], [b, a + around, b + around]]
+    };
+    let triangles = (0..along - 1).flat_map(|j| (0..around).flat_map(move |i| quad(i, j))).collect();
+    Mesh::new(positions, triangles).unwrap()
+}
+
+/// A chain of bones on a spiral through the body.
+fn spiral() -> Skeleton {
+    let at = |i: usize| {
+        let t = 0.02 + 0.96 * i as f64 / BONES as f64;
+        let (sin, cos) = (t * 30.0).sin_cos();
+        DVec3::new(0.4 * cos, 16.0 * t, 0.4 * sin)
+    };
+    let bone = |i: usize| Bone {
+        name: format!("bone{i:03}"),
+        head: at(i),
+        tail: at(i + 1),
+        parent: i.checked_sub(1),
+        deform: true,
+    };
+    Skeleton::new((0..BONES).map(bone).collect()).unwrap()
+}
+
+fn voxels(mesh: &Mesh, resolution: u32) -> Voxels {
+    let grid = Grid::around(&mesh.bounds(), resolution).unwrap();
+    voxelize(mesh, &mesh.weld(), &grid, Interior::Flood, Progress::NONE).unwrap()
+}
+
+fn heat(c: &mut Criterion) {
+    let mesh = body(100, 134);
+    let skeleton = spiral();
+    let use_bone = vec![true; BONES];
+    let mut group = c.benchmark_group("heat");
+    group.sample_size(10);
+    for resolution in [128, 192] {
+        let voxels = voxels(&mesh, resolution);
+        let name = |what| BenchmarkId::new(what, format!("{resolution}, {} solid", voxels.solid.count()));
+        group.bench_function(name("sources"), |b| {
+            b.iter(|| black_box(Problem::new(&voxels, &skeleton, &use_bone, STRENGTH)));
+        });
+        let problem = Problem::new(&voxels, &skeleton, &use_bone, STRENGTH);
+        let bone_of = problem.bone_of();
+        group.bench_function(name("levels"), |b| {
+            b.iter(|| black_box(levels(&problem.solid, BONES, &bone_of, &problem.conductance)));
+        });
+        group.bench_function(name("all"), |b| {
+            b.iter(|| {
+                let heated =
+                    voxel_heat(&voxels, &skeleton, &use_bone, mesh.positions(), &Parameters::default(), Progress::NONE);
+                black_box(heated.unwrap())
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, heat);
+criterion_main!(benches);
