@@ -49,16 +49,19 @@ pub fn find(mesh: &Mesh, weld: &Weld, grid: &Grid, solid: &BitGrid) -> Option<Wa
     let around = search.around(&gaps, &faces);
     let mut parts = Parts(vec![NO_PLACE; weld.places()]);
     let mut joins = 0;
-    for (gap, near) in gaps.iter().zip(&around) {
-        joins += near.len();
-        if joins > JOINS {
-            break;
-        }
-        if !search.is_crease(gap, near, &mut parts) && search.is_outside(gap) {
-            return Some(warning(grid, gap.width));
-        }
-    }
-    None
+    let apart: Vec<&Gap> = gaps
+        .iter()
+        .zip(&around)
+        .take_while(|(_, near)| {
+            joins += near.len();
+            joins <= JOINS
+        })
+        .filter(|(gap, near)| !search.is_crease(gap, near, &mut parts))
+        .map(|(gap, _)| gap)
+        .collect();
+    let outside = search.outside(&apart);
+    let (narrowest, _) = apart.iter().zip(outside).find(|(_, outside)| *outside)?;
+    Some(warning(grid, narrowest.width))
 }
 
 fn warning(grid: &Grid, narrowest: f64) -> Warning {
@@ -264,24 +267,35 @@ impl<'a> Search<'a> {
         one == other
     }
 
-    /// Whether the middle of a gap lies outside: for meshes that are partly inside out. By the signed crossings of a ray along
-    /// each axis; two of three decide, so that a hole in the way does no harm.
-    fn is_outside(&self, gap: &Gap) -> bool {
+    /// For each gap whether its middle lies outside: for meshes that are partly inside out. By the signed crossings of a ray
+    /// along each axis; two of three decide, so that a hole in the way does no harm.
+    fn outside(&self, gaps: &[&Gap]) -> Vec<bool> {
+        if gaps.is_empty() {
+            return Vec::new();
+        }
         // Off planes of symmetry, where a ray would run along edges.
-        let p = gap.middle + DVec3::new(1.0e-3 / 3.0, 1.0e-3 / 7.0, 1.0e-3 / 11.0);
-        let crossings = |n: usize| {
-            let [a, b, c] = self.corners(n).map(|q| q - p);
-            [0, 1, 2].map(|axis| crossing(axis, [a, b, c]))
+        let aside = DVec3::new(1.0e-3 / 3.0, 1.0e-3 / 7.0, 1.0e-3 / 11.0);
+        let none = || vec![[0i32; 3]; gaps.len()];
+        let add = |mut turns: Vec<[i32; 3]>, n: usize| {
+            let corners = self.corners(n);
+            for (turns, gap) in turns.iter_mut().zip(gaps) {
+                let seen = corners.map(|q| q - gap.middle - aside);
+                turns.iter_mut().enumerate().for_each(|(axis, t)| *t += crossing(axis, seen));
+            }
+            turns
         };
-        let add = |a: [i64; 3], b: [i64; 3]| [a[0] + b[0], a[1] + b[1], a[2] + b[2]];
-        let turns =
-            (0..self.mesh.triangles().len()).into_par_iter().with_min_len(4096).map(crossings).reduce(|| [0; 3], add);
-        turns.iter().filter(|&&t| t == 0).count() >= 2
+        let both = |mut a: Vec<[i32; 3]>, b: Vec<[i32; 3]>| {
+            a.iter_mut().flatten().zip(b.iter().flatten()).for_each(|(a, b)| *a += b);
+            a
+        };
+        let triangles = (0..self.mesh.triangles().len()).into_par_iter().with_min_len(4096);
+        let turns = triangles.fold(none, add).reduce(none, both);
+        turns.iter().map(|turns| turns.iter().filter(|&&t| t == 0).count() >= 2).collect()
     }
 }
 
 /// How the ray from the origin along the positive axis crosses a triangle: 1 from inside, -1 from outside, 0 not at all.
-fn crossing(axis: usize, corners: [DVec3; 3]) -> i64 {
+fn crossing(axis: usize, corners: [DVec3; 3]) -> i32 {
     let (u, v) = ((axis + 1) % 3, (axis + 2) % 3);
     let sides = [0, 1, 2].map(|i| {
         let (p, q) = (corners[i], corners[(i + 1) % 3]);
