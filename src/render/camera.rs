@@ -120,6 +120,18 @@ impl Camera {
         }
     }
 
+    /// Where the ray through a place in the picture meets the floor of this height; `None` where it does not go down.
+    pub fn floor(&self, x: f64, y: f64, height: f64) -> Option<DVec3> {
+        let at = DVec2::new(x - self.middle.x, self.middle.y - y) / self.scale;
+        let plane = |at: DVec2| self.right * at.x + self.up * at.y;
+        let (from, along) = match self.distance {
+            Some(d) => (plane(self.center) + self.back * d, plane(at) - self.back),
+            None => (plane(self.center + at), -self.back),
+        };
+        let way = (height - from.y) / along.y;
+        (along.y < 0.0 && way.is_finite()).then(|| from + along * way)
+    }
+
     /// The direction from a point to the camera.
     pub fn towards(&self, p: DVec3) -> DVec3 {
         match self.distance {

@@ -5,6 +5,7 @@
 
 mod camera;
 pub mod colour;
+mod ground;
 mod overlay;
 mod shade;
 mod surface;

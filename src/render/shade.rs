@@ -12,17 +12,17 @@ pub(super) struct Lights {
     fill: DVec3,
 }
 
-const KEY: DVec3 = DVec3::new(0.92, 0.88, 0.82);
-const FILL: DVec3 = DVec3::new(0.20, 0.24, 0.30);
-const ABOVE: DVec3 = DVec3::new(0.24, 0.26, 0.29);
-const BELOW: DVec3 = DVec3::new(0.12, 0.105, 0.09);
+const KEY: DVec3 = DVec3::new(1.12, 1.05, 0.96);
+const FILL: DVec3 = DVec3::new(0.13, 0.17, 0.23);
+const ABOVE: DVec3 = DVec3::new(0.17, 0.19, 0.22);
+const BELOW: DVec3 = DVec3::new(0.075, 0.062, 0.05);
 /// How far light reaches round the edge of its shadow.
-const WRAP: f64 = 0.22;
+const WRAP: f64 = 0.12;
 
 impl Lights {
     pub fn of(camera: &Camera) -> Self {
         let at = |x: f64, y: f64, z: f64| (camera.right * x + camera.up * y + camera.back * z).normalize();
-        Self { key: at(-0.55, 0.72, 0.62), fill: at(0.85, 0.10, 0.35) }
+        Self { key: at(-0.72, 0.62, 0.50), fill: at(0.88, 0.05, 0.30) }
     }
 
     /// The light that leaves a surface of this colour towards the viewer. `data` keeps shadows and shine back, so that
@@ -37,7 +37,7 @@ impl Lights {
         let colour = DVec3::from_array(colour);
         let lit = if data {
             // The mean of all three, so that light changes no hue.
-            colour * (0.34 + 0.62 * light.element_sum() / 3.0) * (1.0 - 0.25 * edge)
+            colour * (0.42 + 0.56 * light.element_sum() / 3.0) * (1.0 - 0.25 * edge)
         } else {
             colour * light + DVec3::splat(shine + 0.10 * edge)
         };

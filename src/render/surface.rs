@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use super::camera::{Camera, Projected};
 use super::colour::{self, Rgb};
+use super::ground::Ground;
 use super::shade::Lights;
 use super::{Canvas, Paint};
 use crate::model::Mesh;
@@ -33,6 +34,8 @@ struct Drawing<'a> {
     normals: Vec<DVec3>,
     own_normals: bool,
     height: usize,
+    /// Colours without light have no shadow either.
+    ground: Option<Ground>,
 }
 
 /// Fills the canvas with the background and the mesh on it.
@@ -48,6 +51,7 @@ pub(super) fn draw(canvas: &mut Canvas, mesh: &Mesh, paint: &Paint, camera: &Cam
         normals: mesh.normals().map_or_else(|| smooth_normals(mesh), <[DVec3]>::to_vec),
         own_normals,
         height: canvas.height,
+        ground: (!flat).then(|| Ground::below(mesh)),
     };
     let bands = drawing.bands(canvas.height);
     let width = canvas.width;
@@ -112,7 +116,7 @@ impl Drawing<'_> {
         let grid = GRID as f64;
         for (i, pixel) in rows.iter_mut().enumerate() {
             let (x, line) = (i % width, i / width);
-            let empty = background((top + line) as f64 / self.height as f64);
+            let empty = self.background(x, top + line);
             let mut sum = DVec3::ZERO;
             for sample in 0..GRID * GRID {
                 let (column, row) = (x * GRID + sample % GRID, line * GRID + sample / GRID);
@@ -126,6 +130,17 @@ impl Drawing<'_> {
             }
             *pixel = (sum / (GRID * GRID) as f64).as_vec3().to_array();
         }
+    }
+
+    /// Behind the mesh: a light grey that gets darker towards the floor, and the shadow there.
+    fn background(&self, x: usize, y: usize) -> DVec3 {
+        let down = y as f64 / self.height as f64;
+        let grey = colour::from_srgb(0.93 - 0.17 * down * down);
+        let shadow = self.ground.as_ref().and_then(|ground| {
+            let p = self.camera.floor(x as f64 + 0.5, y as f64 + 0.5, ground.height)?;
+            Some(ground.shadow(p))
+        });
+        DVec3::splat(grey * (1.0 - shadow.unwrap_or(0.0)))
     }
 
     /// What a sample on a triangle shows.
@@ -192,11 +207,6 @@ impl Plane {
         let [a, b, c] = &self.corners;
         [side(b, c), side(c, a), side(a, b)]
     }
-}
-
-/// A wall of light grey that gets darker towards the floor.
-fn background(height: f64) -> DVec3 {
-    DVec3::splat(colour::from_srgb(0.93 - 0.17 * height * height))
 }
 
 /// For meshes without normals: the mean of the faces round each place, larger faces counting more.

@@ -82,10 +82,14 @@ impl Document {
     /// Reads the keys of a channel.
     fn track<V: Key>(&self, sampler: &Sampler, size: &mut usize, place: &str, stored: &Stored<V>) -> Result<Track<V>> {
         let Stored { width, allowed, make } = *stored;
+        let here = |e: Error| match e {
+            Error::Format { place: part, what } => Error::format(place, format!("{part}: {what}")),
+            other => other,
+        };
         let times = self.accessor(sampler.input, place)?;
-        times.expect(1, &[Component::F32], "the times of an animation")?;
+        times.expect(1, &[Component::F32], "the times of an animation").map_err(here)?;
         let values = self.accessor(sampler.output, place)?;
-        values.expect(width, allowed, "what the channel moves")?;
+        values.expect(width, allowed, "what the channel moves").map_err(here)?;
         *size = size.saturating_add(times.count).saturating_add(values.count.saturating_mul(width));
         let limit = self.file_bytes.saturating_mul(PER_BYTE).max(FREE);
         if *size > limit {
@@ -96,11 +100,8 @@ impl Document {
                 advice: "its channels share their data too often".into(),
             });
         }
-        let (times, values) = (times.read(|e| e[0])?, values.read(make)?);
-        Track::new(times, values, sampler.interpolation).map_err(|e| match e {
-            Error::Format { place: key, what } => Error::format(place, format!("{key}: {what}")),
-            other => other,
-        })
+        let (times, values) = (times.read(|e| e[0]).map_err(here)?, values.read(make).map_err(here)?);
+        Track::new(times, values, sampler.interpolation).map_err(here)
     }
 
     /// A node's own transform as translation, rotation and scale: what an animation changes parts of.
