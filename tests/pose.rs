@@ -1,10 +1,12 @@
 //! Rigged files in the poses of their animations and of BVH files, against the formulas, and the program's `pose`.
 
+mod common;
 #[path = "common/gltf_doc.rs"]
 mod gltf_doc;
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2};
 
+use common::shapes::Random;
 use gltf_doc::{CORNERS, Doc, F32, FACES, U8, U16, apart, glb, open, skinned};
 use serde_json::{Value, json};
 use skinbind::glam::{DAffine3, DMat3, DQuat, DVec3};
@@ -353,6 +355,48 @@ fn a_bvh_file_turns_joints_about_the_axes_of_the_world() {
         assert!(apart(&skin(0.5), &want) < 1e-6, "{:?}", skin(0.5));
         assert!(apart(&skin(0.4), &want) > 0.1, "control");
     }
+}
+
+/// Poses a file in every way there is; whether it got to the end.
+fn pose_all(bytes: Vec<u8>, bvh: &Bvh) -> Result<(), skinbind::Error> {
+    let document = Document::from_bytes(bytes, None)?;
+    let (rigged, _) = document.rigged()?;
+    let (animation, _) = document.animation(0)?;
+    let input = rigged.skin_input()?;
+    for worlds in [rigged.rest(), rigged.animated(&animation, 1.3)?, rigged.moved(bvh, 0.25)?] {
+        let mut out = Posed::default();
+        input.skin(&rigged.palette(&worlds)?, Method::DualQuaternion, rigged.surface(), &mut out)?;
+        document.posed(&rigged, &worlds, &out)?.0.glb()?;
+        assert_eq!(rigged.bones_at(&worlds).len(), rigged.skeleton().map_or(0, |s| s.len()));
+    }
+    Ok(())
+}
+
+#[test]
+fn damaged_files_are_refused_or_posed_and_never_panic() {
+    let (whole, bvh) = (character().glb(), Bvh::parse(BVH).unwrap());
+    pose_all(whole.clone(), &bvh).unwrap();
+    let mut random = Random(5);
+    let mut random = |below: usize| random.below(below as u64) as usize;
+    let (mut refused, mut digits) = (0, 0);
+    for n in 0..6000 {
+        let mut bytes = whole.clone();
+        for _ in 0..1 + n % 3 {
+            // Half of them change a digit, which leaves the JSON whole and the numbers wrong.
+            let at = if n % 2 == 0 { random(bytes.len()) } else { random(bytes.len() / 2) };
+            let digit = bytes[at].is_ascii_digit();
+            digits += usize::from(digit && n % 2 == 1);
+            bytes[at] = if n % 2 == 0 {
+                random(256) as u8
+            } else if digit {
+                b'0' + random(10) as u8
+            } else {
+                bytes[at]
+            };
+        }
+        refused += usize::from(pose_all(bytes, &bvh).is_err());
+    }
+    assert!((1000..5900).contains(&refused) && digits > 500, "{refused} {digits}");
 }
 
 #[cfg(feature = "cli")]

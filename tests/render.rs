@@ -272,9 +272,11 @@ mod program {
                 continue;
             }
             let pixel = image.at(x as u32, y as u32);
-            if values[v] > 0.999 {
+            if values[v] > 0.8 {
                 full += 1;
-                assert!(apart(pixel, to_srgb8(heat(1.0))) <= 12, "vertex {v}: {pixel:?}");
+                // An edge is some five pixels long, and along it the weight changes by a few hundredths at most.
+                assert!(apart(pixel, to_srgb8(heat(values[v]))) <= 12, "vertex {v}: {pixel:?}");
+                assert!(apart(pixel, to_srgb8(heat(values[v] - 0.3))) > 30, "control");
             } else if p.x > 0.2 {
                 none += 1;
                 assert!(apart(pixel, to_srgb8(heat(0.0))) <= 1, "vertex {v}: {pixel:?}");

@@ -23,7 +23,8 @@ const HEAT: [[f64; 3]; 6] = [
 /// The colour of a weight; what lies outside 0 to 1 has the colour of the nearer end, and so has NaN of 0.
 pub fn heat(value: f64) -> Rgb {
     let steps = HEAT.len() - 1;
-    let at = value.max(0.0).min(1.0) * steps as f64;
+    let value = if value > 0.0 { value.min(1.0) } else { 0.0 };
+    let at = value * steps as f64;
     let from = (at as usize).min(steps - 1);
     let share = at - from as f64;
     let [a, b] = [HEAT[from], HEAT[from + 1]].map(|[l, c, h]| lab(l, c, h));

@@ -84,7 +84,7 @@ fn pictures(actor: &Actor, skeleton: &Skeleton) -> Result<Vec<(&'static str, Ima
     let rigged = &actor.rigged;
     let (waving, _) = actor.document.animation(0)?;
     let (lively, rest) = (rigged.animated(&waving, LIVELY)?, rigged.rest());
-    let posed = |worlds| rigged.posed_mesh(&actor.pose(worlds, Method::DualQuaternion)?);
+    let posed = |worlds| rigged.posed_mesh(&actor.pose(worlds, Method::Linear)?);
     let weights = rigged.bone_weights();
     let upright = Look { width: 900, height: 1100, ..Look::default() };
     let wide = Look { width: 1200, height: 1100, view: View::Front, ..Look::default() };

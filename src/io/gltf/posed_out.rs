@@ -40,7 +40,9 @@ impl Document {
             let skinned = member(row, "skin").is_some();
             if !skinned && Transform::from_affine(&worlds[n]).is_some() {
                 node.insert("mesh".into(), frozen.keep(self, mesh)?.into());
-                node.insert("matrix".into(), DMat4::from(worlds[n]).to_cols_array().to_vec().into());
+                if worlds[n] != DAffine3::IDENTITY {
+                    node.insert("matrix".into(), DMat4::from(worlds[n]).to_cols_array().to_vec().into());
+                }
                 node.extend(row.get("weights").map(|value| ("weights".to_owned(), value.clone())));
             } else if let Some(group) = parts_of.get(&n) {
                 node.insert("mesh".into(), frozen.bake(&mut copy, group)?.into());

@@ -3,12 +3,12 @@
 
 use glam::{DAffine3, DQuat, DVec3, DVec4};
 
+use super::json::{index, member};
 use super::mesh_in::{COORDINATES, Part};
 use super::scene::{Scene, local_matrix};
 use super::{Document, Rig};
 use crate::error::{Error, Result};
 use crate::io::bvh::Bvh;
-use crate::io::gltf::json::{index, member};
 use crate::model::{Animation, Influence, Mesh, Palette, Pose, Skeleton, Transform, Warning, Weights};
 use crate::skin::split::nearest_rotation;
 use crate::skin::{Posed, SkinInput, Surface};
@@ -239,7 +239,7 @@ impl Rigged {
         let pose = bvh.pose(time, skeleton, &rest)?;
         let mut locals = self.locals.clone();
         for ((&node, before), after) in nodes.iter().zip(&rest.locals).zip(&pose.locals) {
-            locals[node] = locals[node] * DAffine3::from_quat(before.rotation.conjugate() * after.rotation);
+            locals[node] *= DAffine3::from_quat(before.rotation.conjugate() * after.rotation);
         }
         if let Some(bone) = bvh.bones_of_joints(skeleton)[0] {
             let shift = bvh.root_motion(time) * unit_of(bvh, skeleton);
