@@ -11,6 +11,7 @@ mod shade;
 mod surface;
 
 use glam::DVec3;
+use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::model::Mesh;
@@ -91,6 +92,24 @@ pub(crate) struct Canvas {
     pixels: Vec<[f32; 3]>,
 }
 
+impl Canvas {
+    fn finish(self) -> Image {
+        let encode = |row: &[[f32; 3]]| {
+            // Most of a row is background of one colour.
+            let mut last = ([f32::NAN; 3], [0; 3]);
+            let encode = |&p: &[f32; 3]| {
+                if p != last.0 {
+                    last = (p, colour::to_srgb8(p.map(f64::from)));
+                }
+                last.1
+            };
+            row.iter().map(encode).collect::<Vec<_>>()
+        };
+        let rows: Vec<_> = self.pixels.par_chunks(self.width).map(encode).collect();
+        Image { width: self.width as u32, height: self.height as u32, pixels: rows.concat() }
+    }
+}
+
 /// Draws a mesh so that all of it fills the picture.
 ///
 /// # Errors
@@ -109,11 +128,7 @@ pub fn draw(mesh: &Mesh, paint: &Paint, bones: &[BoneMark], look: &Look) -> Resu
     if matches!(paint, Paint::Heat(_)) {
         overlay::scale(&mut canvas);
     }
-    Ok(Image {
-        width: look.width,
-        height: look.height,
-        pixels: canvas.pixels.iter().map(|p| colour::to_srgb8(p.map(f64::from))).collect(),
-    })
+    Ok(canvas.finish())
 }
 
 /// Where points in world space lie in the picture that [`draw`] makes with the same arguments: pixels from its upper left

@@ -114,9 +114,11 @@ impl Drawing<'_> {
     /// The mean of each pixel's samples in linear light.
     fn resolve(&self, top: usize, width: usize, samples: &Samples, rows: &mut [[f32; 3]]) {
         let grid = GRID as f64;
+        let lines = rows.len() / width;
+        let walls: Vec<f64> = (0..lines).map(|line| wall((top + line) as f64 / self.height as f64)).collect();
         for (i, pixel) in rows.iter_mut().enumerate() {
             let (x, line) = (i % width, i / width);
-            let empty = self.background(x, top + line);
+            let empty = DVec3::splat(walls[line] * (1.0 - self.shadow(x, top + line)));
             let mut sum = DVec3::ZERO;
             for sample in 0..GRID * GRID {
                 let (column, row) = (x * GRID + sample % GRID, line * GRID + sample / GRID);
@@ -132,15 +134,11 @@ impl Drawing<'_> {
         }
     }
 
-    /// Behind the mesh: a light grey that gets darker towards the floor, and the shadow there.
-    fn background(&self, x: usize, y: usize) -> DVec3 {
-        let down = y as f64 / self.height as f64;
-        let grey = colour::from_srgb(0.93 - 0.17 * down * down);
-        let shadow = self.ground.as_ref().and_then(|ground| {
-            let p = self.camera.floor(x as f64 + 0.5, y as f64 + 0.5, ground.height)?;
-            Some(ground.shadow(p))
-        });
-        DVec3::splat(grey * (1.0 - shadow.unwrap_or(0.0)))
+    /// How dark the shadow on the floor is that shows at a pixel without mesh.
+    fn shadow(&self, x: usize, y: usize) -> f64 {
+        let Some(ground) = &self.ground else { return 0.0 };
+        let floor = self.camera.floor(x as f64 + 0.5, y as f64 + 0.5, ground.height);
+        floor.map_or(0.0, |p| ground.shadow(p))
     }
 
     /// What a sample on a triangle shows.
@@ -207,6 +205,11 @@ impl Plane {
         let [a, b, c] = &self.corners;
         [side(b, c), side(c, a), side(a, b)]
     }
+}
+
+/// The wall behind the mesh, from its top (0) to its foot (1): a light grey that gets darker downwards.
+fn wall(down: f64) -> f64 {
+    colour::from_srgb(0.93 - 0.17 * down * down)
 }
 
 /// For meshes without normals: the mean of the faces round each place, larger faces counting more.

@@ -86,8 +86,8 @@ fn pictures(actor: &Actor, skeleton: &Skeleton) -> Result<Vec<(&'static str, Ima
     let (lively, rest) = (rigged.animated(&waving, LIVELY)?, rigged.rest());
     let posed = |worlds| rigged.posed_mesh(&actor.pose(worlds, Method::Linear)?);
     let weights = rigged.bone_weights();
-    let upright = Look { width: 900, height: 1100, ..Look::default() };
-    let wide = Look { width: 1200, height: 1100, view: View::Front, ..Look::default() };
+    let upright = Look { width: 720, height: 900, ..Look::default() };
+    let wide = Look { width: 1080, height: 900, view: View::Front, ..Look::default() };
     let bones = bone_marks(rigged, skeleton, &rest, true);
     let (waving, still) = (posed(&lively)?, posed(&rest)?);
     Ok(vec![
