@@ -13,6 +13,7 @@ pub mod influence;
 pub mod io;
 pub mod model;
 pub mod progress;
+pub mod render;
 pub mod skin;
 pub mod voxelize;
 

@@ -215,7 +215,7 @@ fn compare_measures_and_judges() {
 fn help_shows_the_pipeline_and_examples() {
     let folder = folder();
     assert!(ok(run(folder.path(), &["--help"])).stdout.contains("weights"));
-    for command in ["bind", "inspect", "compare", "demo"] {
+    for command in ["bind", "inspect", "compare", "pose", "render", "demo"] {
         let help = ok(run(folder.path(), &[command, "--help"])).stdout;
         assert!(help.contains(&format!("Examples:\n  skinbind {command}")), "{help}");
     }
@@ -229,7 +229,9 @@ fn the_demo_writes_a_rigged_and_animated_character_and_may_do_so_again() {
     for _ in 0..2 {
         let said = ok(run(path, &["demo"])).stdout;
         assert!(said.contains("character.glb") && said.contains("inspect"), "{said}");
-        assert_eq!(names(&path.join("skinbind-demo")), ["body.obj", "character.glb", "skeleton.json"]);
+        let written =
+            ["body.obj", "character.glb", "character.png", "skeleton.json", "weights-upper_arm.L.png", "weights.png"];
+        assert_eq!(names(&path.join("skinbind-demo")), written);
     }
     let text = ok(run(path, &["inspect", "skinbind-demo/character.glb", "--json"])).stdout;
     let report: Value = serde_json::from_str(&text).unwrap();

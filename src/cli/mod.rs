@@ -5,7 +5,10 @@ mod compare;
 mod demo;
 mod input;
 mod inspect;
+mod motion;
+mod pose;
 mod progress;
+mod render;
 mod screen;
 
 use std::process::ExitCode;
@@ -22,11 +25,14 @@ The way of a character:
     -> a rigged .glb / .gltf with everything the input had, or weights as .mhw / .json
     -> inspect     what is in a file
     -> compare     how far apart two sets of weights are
+    -> pose        the mesh in poses of an animation, as .obj or .glb
+    -> render      a picture of the mesh or of its weights, as .png
 
 Examples:
   skinbind demo
   skinbind bind body.glb -s skeleton.json -o rigged.glb
   skinbind inspect rigged.glb
+  skinbind render rigged.glb --bones -o weights.png
 
 Exit codes: 0 done, 2 wrong use, 3 fault of the input, 4 of the output, 5 of the device or its limits,
 6 a check failed, 130 interrupted (no file is left).";
@@ -44,6 +50,8 @@ enum Command {
     Bind(bind::Args),
     Inspect(inspect::Args),
     Compare(compare::Args),
+    Pose(pose::Args),
+    Render(render::Args),
     Demo(demo::Args),
 }
 
@@ -76,6 +84,8 @@ pub fn main(peak_bytes: fn() -> u64) -> ExitCode {
         Command::Bind(args) => bind::run(&args, &context),
         Command::Inspect(args) => inspect::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Pose(args) => pose::run(&args, &context),
+        Command::Render(args) => render::run(&args),
         Command::Demo(args) => demo::run(&args, &context),
     };
     match done {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 
 use crate::error::{Error, Result};
 
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub struct Outputs {
     force: bool,
-    written: Vec<(PathBuf, NamedTempFile)>,
+    written: Vec<(PathBuf, TempPath)>,
 }
 
 /// Checks the targets of a run before its work begins.
@@ -55,7 +55,8 @@ impl Outputs {
         let mut buffer = BufWriter::with_capacity(1 << 18, file.as_file());
         write(&mut buffer).and_then(|()| buffer.flush()).map_err(fault)?;
         drop(buffer);
-        self.written.push((target.to_path_buf(), file));
+        // Closed: a run may write more files than may be open at once.
+        self.written.push((target.to_path_buf(), file.into_temp_path()));
         Ok(())
     }
 
@@ -83,7 +84,7 @@ impl Outputs {
     }
 }
 
-fn rename(file: NamedTempFile, target: &Path, force: bool) -> Result<()> {
+fn rename(file: TempPath, target: &Path, force: bool) -> Result<()> {
     let place = place_of(target)?;
     let renamed = if force { file.persist(&place) } else { file.persist_noclobber(&place) };
     match renamed {

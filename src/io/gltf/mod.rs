@@ -20,13 +20,16 @@
 //! ```
 
 mod accessor;
+mod animation_in;
 mod build;
 mod container;
 mod json;
 mod mesh_in;
 mod pack;
+mod posed_out;
 mod rest;
 mod rest_out;
+mod rigged;
 mod scene;
 mod skeleton_in;
 mod skin_in;
@@ -38,6 +41,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 pub use build::RotationTrack;
+pub use rigged::Rigged;
 pub use skeleton_in::{JointNodes, Rig};
 pub use write::Encoded;
 

@@ -16,7 +16,7 @@ pub(super) struct Scene {
     pub parent: Vec<Option<usize>>,
     pub children: Vec<Vec<usize>>,
     pub world: Vec<DMat4>,
-    parents_first: Vec<usize>,
+    pub parents_first: Vec<usize>,
 }
 
 impl Scene {
@@ -93,7 +93,7 @@ impl Document {
 /// A node's transform in its parent.
 ///
 /// Rotations are used as they stand, not normalised, as viewers do; one of length 0 turns nothing.
-fn local_matrix(node: &Value, place: &str) -> Result<DMat4> {
+pub(super) fn local_matrix(node: &Value, place: &str) -> Result<DMat4> {
     if !node.is_object() {
         return Err(Error::format(place, "not an object"));
     }
