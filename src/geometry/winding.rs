@@ -6,7 +6,7 @@ use std::f64::consts::PI;
 use glam::{DMat3, DVec3};
 
 /// A node is taken as a whole from further away than this many times its radius.
-const FAR: f64 = 2.3;
+const FAR: f64 = 2.0;
 /// Triangles in a leaf.
 const LEAF: usize = 8;
 
@@ -27,6 +27,9 @@ struct Node {
     /// Sum of the area vectors n, and of n d^T with d from `center` to a triangle's centre.
     normal: DVec3,
     moment: DMat3,
+    /// Of the second moments n_i d_j d_k over the triangles: the sum of 2 (n . d) d + |d|^2 n, and for each i the matrix of j, k.
+    second: DVec3,
+    cubic: [DMat3; 3],
     /// The triangles of a leaf; for an inner node the first is the index of the second child and the number is 0.
     first: usize,
     count: usize,
@@ -72,12 +75,15 @@ impl WindingTree {
 }
 
 impl Node {
-    /// Solid angle of the node's triangles, `d` from the point to its centre: a dipole and its first derivative.
+    /// Solid angle of the node's triangles, `d` from the point to its centre: a dipole and its first two derivatives.
     fn from_afar(&self, d: DVec3, r2: f64) -> f64 {
         let r = r2.sqrt();
         let per_r3 = 1.0 / (r2 * r);
         let trace = self.moment.x_axis.x + self.moment.y_axis.y + self.moment.z_axis.z;
-        per_r3 * (self.normal.dot(d) + trace - 3.0 * d.dot(self.moment * d) / r2)
+        let first = self.normal.dot(d) + trace - 3.0 * d.dot(self.moment * d) / r2;
+        let [x, y, z] = self.cubic;
+        let cubic = d.dot((x * d.x + y * d.y + z * d.z) * d);
+        per_r3 * (first + (7.5 * cubic / r2 - 1.5 * self.second.dot(d)) / r2)
     }
 }
 
@@ -130,13 +136,24 @@ fn expand(triangles: &[[DVec3; 3]], first: usize) -> Node {
     let center = if area > 0.0 { weighted / area } else { plain / triangles.len() as f64 };
     let mut moment = DMat3::ZERO;
     let mut radius2 = 0.0f64;
+    let mut second = DVec3::ZERO;
+    let mut cubic = [DMat3::ZERO; 3];
     for &t in triangles {
         let (n, c) = area_vector(t);
         let d = c - center;
         moment += DMat3::from_cols(n * d.x, n * d.y, n * d.z);
+        // The mean over the middles of the edges is exact for squares.
+        for (a, b) in [(0, 1), (1, 2), (2, 0)] {
+            let (d, n) = (0.5 * (t[a] + t[b]) - center, n / 3.0);
+            second += 2.0 * n.dot(d) * d + d.length_squared() * n;
+            let square = DMat3::from_cols(d * d.x, d * d.y, d * d.z);
+            for (matrix, n) in cubic.iter_mut().zip(n.to_array()) {
+                *matrix += square * n;
+            }
+        }
         radius2 = t.iter().fold(radius2, |r, &corner| r.max((corner - center).length_squared()));
     }
-    Node { center, radius: radius2.sqrt(), normal, moment, first, count: triangles.len() }
+    Node { center, radius: radius2.sqrt(), normal, moment, second, cubic, first, count: triangles.len() }
 }
 
 /// Area vector and centre.
