@@ -3,10 +3,13 @@
 mod bind;
 mod compare;
 mod demo;
+mod edit;
 mod input;
 mod inspect;
 mod progress;
+mod rigged;
 mod screen;
+mod transfer;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,6 +23,8 @@ The way of a character:
   mesh (.glb .gltf .obj) + skeleton (.json, or the joints of the .glb)
     -> bind        voxels of the body -> distance from each bone through them -> weights
     -> a rigged .glb / .gltf with everything the input had, or weights as .mhw / .json
+    -> edit        weights limited, smoothed, mirrored ...
+    -> transfer    the weights of a rigged body for its clothes
     -> inspect     what is in a file
     -> compare     how far apart two sets of weights are
 
@@ -44,6 +49,8 @@ enum Command {
     Bind(bind::Args),
     Inspect(inspect::Args),
     Compare(compare::Args),
+    Edit(edit::Args),
+    Transfer(transfer::Args),
     Demo(demo::Args),
 }
 
@@ -76,6 +83,8 @@ pub fn main(peak_bytes: fn() -> u64) -> ExitCode {
         Command::Bind(args) => bind::run(&args, &context),
         Command::Inspect(args) => inspect::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Edit(args) => edit::run(&args, &context),
+        Command::Transfer(args) => transfer::run(&args, &context),
         Command::Demo(args) => demo::run(&args, &context),
     };
     match done {
