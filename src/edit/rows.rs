@@ -165,22 +165,12 @@ pub fn threshold(weights: &Weights, least: f64, skeleton: &Skeleton, locks: &Loc
 ///
 /// `weights` has one row a vertex of the mesh that `weld` was made of.
 pub fn place_rows(weights: &Weights, weld: &Weld) -> Weights {
-    let mut ends = vec![0usize; weld.places() + 1];
-    weld.place_of.iter().for_each(|&p| ends[p as usize + 1] += 1);
-    for p in 0..weld.places() {
-        ends[p + 1] += ends[p];
-    }
-    let mut at = ends.clone();
-    let mut members = vec![0u32; weld.place_of.len()];
-    for (vertex, &place) in weld.place_of.iter().enumerate() {
-        members[at[place as usize]] = vertex as u32;
-        at[place as usize] += 1;
-    }
+    let members = Members::new(weld);
     let mut rows = Weights::with_capacity(weld.places(), 4 * weld.places());
     let mut row = Vec::new();
-    for place in ends.windows(2) {
+    for place in 0..weld.places() as u32 {
         row.clear();
-        for &vertex in &members[place[0]..place[1]] {
+        for &vertex in members.of(place) {
             let of_vertex = weights.of(vertex as usize);
             let total = sum(of_vertex);
             if total > 0.0 {
@@ -191,4 +181,34 @@ pub fn place_rows(weights: &Weights, weld: &Weld) -> Weights {
         rows.push(row.iter().copied());
     }
     rows
+}
+
+/// The vertices of each place of a weld.
+#[derive(Debug, Clone)]
+pub(super) struct Members {
+    starts: Vec<usize>,
+    vertices: Vec<u32>,
+}
+
+impl Members {
+    /// A counting sort.
+    pub fn new(weld: &Weld) -> Self {
+        let mut starts = vec![0; weld.places() + 1];
+        weld.place_of.iter().for_each(|&p| starts[p as usize + 1] += 1);
+        for p in 0..weld.places() {
+            starts[p + 1] += starts[p];
+        }
+        let mut at = starts.clone();
+        let mut vertices = vec![0; weld.place_of.len()];
+        for (vertex, &place) in weld.place_of.iter().enumerate() {
+            vertices[at[place as usize]] = vertex as u32;
+            at[place as usize] += 1;
+        }
+        Self { starts, vertices }
+    }
+
+    /// The vertices of a place, ascending.
+    pub fn of(&self, place: u32) -> &[u32] {
+        &self.vertices[self.starts[place as usize]..self.starts[place as usize + 1]]
+    }
 }

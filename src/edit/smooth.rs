@@ -35,33 +35,37 @@ pub fn smooth(mesh: &Mesh, weights: &Weights, by: &Smooth, locks: &Locks) -> Res
     }
     let weld = mesh.weld();
     let graph = MeshGraph::new(mesh, &weld);
+    let neighbors = |place| graph.of(place).iter().map(|&n| (n, 1.0));
     let mut weights = weights.clone();
     for _ in 0..by.steps {
-        let moved = smooth_places(&graph, &place_rows(&weights, &weld), by.strength, |_| true);
+        let moved = smooth_places(&place_rows(&weights, &weld), by.strength, neighbors, |_| true);
         weights = take_places(&weights, &moved, &weld, locks);
     }
     Ok(weights)
 }
 
-/// One step for the places that `which` names; rows of places, and of the result, add up to 1 or are empty.
-pub(super) fn smooth_places(
-    graph: &MeshGraph,
+/// One step for the places that `which` names. `neighbors` are those of a place with their weights in the mean, which are
+/// positive. Rows, and those of the result, add up to 1 or are empty.
+pub(super) fn smooth_places<N: Iterator<Item = (u32, f64)>>(
     rows: &Weights,
     strength: f64,
+    neighbors: impl Fn(u32) -> N + Sync,
     which: impl Fn(u32) -> bool + Sync,
 ) -> Weights {
+    let bound = |place: u32| neighbors(place).filter(|&(n, _)| !rows.of(n as usize).is_empty());
     let moved: Vec<Vec<Influence>> = (0..rows.len() as u32)
         .into_par_iter()
         .map(|place| {
             let mut row = rows.of(place as usize).to_vec();
-            let bound = graph.of(place).iter().filter(|&&n| !rows.of(n as usize).is_empty()).count();
-            if bound == 0 || row.is_empty() || !which(place) {
+            if row.is_empty() || !which(place) {
                 return row;
             }
-            row.iter_mut().for_each(|i| i.weight *= 1.0 - strength);
-            for &neighbor in graph.of(place) {
-                for i in rows.of(neighbor as usize) {
-                    add(&mut row, i.joint, i.weight * strength / bound as f64);
+            let total: f64 = bound(place).map(|(_, weight)| weight).sum();
+            if total > 0.0 {
+                row.iter_mut().for_each(|i| i.weight *= 1.0 - strength);
+                for (neighbor, weight) in bound(place) {
+                    let share = strength * weight / total;
+                    rows.of(neighbor as usize).iter().for_each(|i| add(&mut row, i.joint, i.weight * share));
                 }
             }
             row

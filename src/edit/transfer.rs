@@ -10,7 +10,7 @@ use crate::edit::rows::{add, place_rows, to_one};
 use crate::edit::smooth::{check_length, smooth_places};
 use crate::error::{Error, Result};
 use crate::geometry::closest_point::TriangleTree;
-use crate::geometry::mesh_graph::{MeshGraph, place_normals};
+use crate::geometry::mesh_graph::{Laplacian, place_normals};
 use crate::influence::{Limits, Stats, weigh_places};
 use crate::model::{Code, Components, Influence, Mesh, Skeleton, Warning, Weights, Weld};
 use crate::progress::{Progress, Stage};
@@ -290,13 +290,15 @@ fn summed_up(mut each: Vec<Warning>, code: Code, what: &str) -> Vec<Warning> {
     each
 }
 
-/// Evens out the seam between what was matched and what was filled: filled places and their neighbours.
+/// Evens out the seam between what was matched and what was filled: filled places and their neighbours. Neighbours count
+/// by their cotangent weights, so that the diagonals of quads do not show.
 fn smooth_filled(mesh: &Mesh, weld: &Weld, mut rows: Weights, chosen: &[How], steps: usize) -> Weights {
-    let graph = MeshGraph::new(mesh, weld);
+    let laplacian = Laplacian::new(mesh, weld);
     let filled = |p: u32| chosen[p as usize] == How::Filled;
-    let near: Vec<bool> = (0..rows.len() as u32).map(|p| filled(p) || graph.of(p).iter().any(|&n| filled(n))).collect();
+    let near: Vec<bool> =
+        (0..rows.len() as u32).map(|p| filled(p) || laplacian.of(p).iter().any(|e| filled(e.0))).collect();
     for _ in 0..steps {
-        rows = smooth_places(&graph, &rows, SMOOTHING, |p| near[p as usize]);
+        rows = smooth_places(&rows, SMOOTHING, |p| laplacian.of(p).iter().copied(), |p| near[p as usize]);
     }
     rows
 }
