@@ -106,7 +106,7 @@ fn swap_letter(name: &str) -> Option<String> {
 }
 
 /// For each bone its mirror image: the bone of the opposite name; else the one whose head and tail are the mirror images of
-/// its own, itself included; else itself.
+/// its own, itself included; else itself. Twice mirrored, every bone is itself again.
 pub fn mirror_bones(skeleton: &Skeleton, by: &Mirror) -> Vec<u32> {
     let bones = skeleton.bones();
     let names: HashMap<&str, u32> = bones.iter().enumerate().map(|(i, b)| (b.name.as_str(), i as u32)).collect();
@@ -117,11 +117,18 @@ pub fn mirror_bones(skeleton: &Skeleton, by: &Mirror) -> Vec<u32> {
     let by_place = |bone: usize| {
         let (head, tail) = (by.reflect(bones[bone].head), by.reflect(bones[bone].tail));
         let apart = |other: usize| bones[other].head.distance(head).max(bones[other].tail.distance(tail));
-        let nearest = (0..bones.len()).min_by(|&a, &b| apart(a).total_cmp(&apart(b)).then(a.cmp(&b)));
+        // Of bones at one place a bone is its own mirror image.
+        let nearest = (0..bones.len())
+            .min_by(|&a, &b| apart(a).total_cmp(&apart(b)).then((a != bone).cmp(&(b != bone))).then(a.cmp(&b)));
         nearest.filter(|&other| apart(other) <= near)
     };
     let by_name = |bone: usize| opposite_name(&bones[bone].name).and_then(|name| names.get(name.as_str()).copied());
-    (0..bones.len()).map(|b| by_name(b).unwrap_or_else(|| by_place(b).unwrap_or(b) as u32)).collect()
+    let found: Vec<u32> =
+        (0..bones.len()).map(|b| by_name(b).unwrap_or_else(|| by_place(b).unwrap_or(b) as u32)).collect();
+    // Mirrored twice, a bone must be itself again.
+    (0..bones.len() as u32)
+        .map(|b| if found[found[b as usize] as usize] == b { found[b as usize] } else { b })
+        .collect()
 }
 
 /// Mirrors the weights of one side onto the other. A vertex there takes those of the point of the model's side that is
