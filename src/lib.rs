@@ -4,6 +4,7 @@
 
 pub mod bind;
 pub mod crawl;
+pub mod edit;
 pub mod error;
 pub mod geometry;
 #[cfg(feature = "gpu")]

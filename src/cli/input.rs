@@ -119,3 +119,32 @@ pub fn weights(path: &Path, vertices: Option<usize>) -> Result<NamedWeights> {
         }),
     }
 }
+
+/// A mesh that has its weights, with the skeleton they are for.
+pub struct RiggedInput {
+    pub input: Input,
+    pub bones: Bones,
+    /// One row a vertex; joints are the bones of the skeleton.
+    pub weights: Weights,
+}
+
+/// Reads a rigged mesh.
+///
+/// # Errors
+/// [`Error::FileType`] for anything but glTF, [`Error::Format`] where it has no skin, and those of the readers.
+pub fn rigged(path: &Path) -> Result<RiggedInput> {
+    if kind(path) != Some(Kind::Gltf) {
+        return Err(Error::FileType {
+            path: path.to_path_buf(),
+            expected: "a rigged mesh is read from .glb and .gltf",
+        });
+    }
+    let input = mesh(path, true)?;
+    let no_skin = || Error::format("skin", "the file holds none, so it has no weights").in_file(path);
+    let document = input.document.as_ref().ok_or_else(no_skin)?;
+    let (names, weights) = document.weights().map_err(|e| e.in_file(path))?.ok_or_else(no_skin)?;
+    let bones = joints(document, path, None)?;
+    // Both come from the same skins in the same order.
+    debug_assert!(names.iter().eq(bones.skeleton.bones().iter().map(|b| &b.name)));
+    Ok(RiggedInput { input, bones, weights })
+}

@@ -3,13 +3,16 @@
 mod bind;
 mod compare;
 mod demo;
+mod edit;
 mod input;
 mod inspect;
 mod motion;
 mod pose;
 mod progress;
 mod render;
+mod rigged;
 mod screen;
+mod transfer;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -23,6 +26,8 @@ The way of a character:
   mesh (.glb .gltf .obj) + skeleton (.json, or the joints of the .glb)
     -> bind        voxels of the body -> distance from each bone through them -> weights
     -> a rigged .glb / .gltf with everything the input had, or weights as .mhw / .json
+    -> edit        weights limited, smoothed, mirrored ...
+    -> transfer    the weights of a rigged body for its clothes
     -> inspect     what is in a file
     -> compare     how far apart two sets of weights are
     -> pose        the mesh in poses of an animation, as .obj or .glb
@@ -52,6 +57,8 @@ enum Command {
     Compare(compare::Args),
     Pose(pose::Args),
     Render(render::Args),
+    Edit(edit::Args),
+    Transfer(transfer::Args),
     Demo(demo::Args),
 }
 
@@ -86,6 +93,8 @@ pub fn main(peak_bytes: fn() -> u64) -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::Pose(args) => pose::run(&args, &context),
         Command::Render(args) => render::run(&args),
+        Command::Edit(args) => edit::run(&args, &context),
+        Command::Transfer(args) => transfer::run(&args, &context),
         Command::Demo(args) => demo::run(&args, &context),
     };
     match done {

@@ -2,7 +2,9 @@
 
 pub mod bone_distance;
 pub mod box_tree;
+pub mod cholesky;
 pub mod closest_point;
+pub mod mesh_graph;
 pub mod segment;
 pub mod topology;
 pub mod winding;

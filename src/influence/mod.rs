@@ -18,7 +18,7 @@ pub use closest::closest;
 pub use cpu::from_labels;
 pub use envelope::envelope;
 pub use fill::{Filled, fill_unreached};
-pub use finish::{Limits, Stats, finish, weigh_places};
+pub use finish::{Limits, MOST_INFLUENCES, Stats, finish, weigh_places};
 pub use unreached::boneless_warnings;
 
 use crate::crawl::{Label, Labels};

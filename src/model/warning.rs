@@ -25,6 +25,8 @@ pub enum Code {
     Renamed,
     /// The method asked for could not be used and another was.
     Fallback,
+    /// A part is too far from what its weights are taken from; it follows the nearest place as a whole.
+    Far,
     /// Anything a file holds that was left out.
     FileIgnored,
 }
