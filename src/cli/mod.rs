@@ -5,6 +5,7 @@ mod compare;
 mod demo;
 mod input;
 mod inspect;
+mod makehuman;
 mod progress;
 mod screen;
 
@@ -22,6 +23,7 @@ The way of a character:
     -> a rigged .glb / .gltf with everything the input had, or weights as .mhw / .json
     -> inspect     what is in a file
     -> compare     how far apart two sets of weights are
+  MakeHuman's files -> makehuman -> the same outputs
 
 Examples:
   skinbind demo
@@ -45,6 +47,7 @@ enum Command {
     Inspect(inspect::Args),
     Compare(compare::Args),
     Demo(demo::Args),
+    Makehuman(makehuman::Args),
 }
 
 /// What the surroundings give a command.
@@ -77,6 +80,7 @@ pub fn main(peak_bytes: fn() -> u64) -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Demo(args) => demo::run(&args, &context),
+        Command::Makehuman(args) => makehuman::run(&args, &context),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,6 +2,7 @@
 
 pub mod bvh;
 pub mod gltf;
+pub mod makehuman;
 pub mod obj;
 pub mod output;
 pub mod skeleton_json;
