@@ -82,8 +82,9 @@ impl Driver {
         let motions = self.bvh.sample(time);
         let mut pose = self.rest.clone();
         for ((local, turns), &axes) in pose.locals.iter_mut().zip(&self.turns).zip(&self.axes) {
-            // The first listed is applied first, so it stands on the right.
-            let turn = turns.iter().fold(DQuat::IDENTITY, |turn, &joint| motions[joint].rotation * turn);
+            // As with the channels of a joint, the first listed turns the axes of the others: lists run from the trunk
+            // outwards, and a chain of the master's bones then moves what hangs on it as it did there.
+            let turn = turns.iter().fold(DQuat::IDENTITY, |turn, &joint| turn * motions[joint].rotation);
             if !turns.is_empty() {
                 local.rotation = (local.rotation * (axes.conjugate() * turn * axes)).normalize();
             }
