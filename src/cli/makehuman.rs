@@ -8,6 +8,7 @@ use std::time::Instant;
 use serde::Serialize;
 use skinbind::bind::Seconds;
 use skinbind::io::bvh::Bvh;
+use skinbind::io::export::{self, Character, Format};
 use skinbind::io::gltf::{Document, RotationTrack, TranslationTrack};
 use skinbind::io::makehuman::pose::Driver;
 use skinbind::io::makehuman::{Base, Proxy, Rig, reference, weights};
@@ -16,7 +17,7 @@ use skinbind::io::{obj, weights_file};
 use skinbind::model::{Code, Mesh, Pose, Warning, Weights};
 use skinbind::{Error, Result};
 
-use super::bind::write_document;
+use super::bind::{write_document, write_exported};
 use super::input::{self, Kind};
 use super::{Context, screen};
 
@@ -28,6 +29,9 @@ Examples:
       --proxy shoes01.mhclo --proxy-mesh shoes01.obj -o runner.glb
   skinbind makehuman base.obj --rig default.mhskel --weights default_weights.mhw \\
       --proxy suit.mhclo --proxy-mesh suit.obj -o suit.mhw";
+
+/// MakeHuman's unit is the decimetre.
+const METERS: f64 = 0.1;
 
 /// Build a character from MakeHuman's files.
 #[derive(clap::Args)]
@@ -68,8 +72,8 @@ pub struct Args {
     /// Most bones that move one vertex; all that the weights have where left out.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=64))]
     max_influences: Option<u64>,
-    /// Where to write: .glb or .gltf for the character, .mhw or .json for weights (of the proxy, where there is one). May be
-    /// repeated.
+    /// Where to write: .glb, .gltf, .dae, .mesh.xml or .md5mesh for the character, .mhw or .json for weights (of the proxy,
+    /// where there is one). May be repeated.
     #[arg(short, long, value_name = "FILE", required = true)]
     output: Vec<PathBuf>,
     /// Overwrite outputs that are there already.
@@ -186,19 +190,7 @@ fn check(args: &Args) -> Result<()> {
 
 /// All files that the run will write.
 fn targets(args: &Args) -> Result<Vec<PathBuf>> {
-    let mut targets = Vec::new();
-    for path in &args.output {
-        match input::kind(path) {
-            Some(Kind::Gltf) if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gltf")) => {
-                targets.extend([path.clone(), path.with_extension("bin")]);
-            }
-            Some(Kind::Gltf | Kind::Json) => targets.push(path.clone()),
-            _ => {
-                let allowed = "its name must end in .glb or .gltf for the character, .mhw or .json for weights";
-                return Err(Error::Parameter { name: "output", value: path.display().to_string(), allowed });
-            }
-        }
-    }
+    let mut targets = super::bind::targets_of(&args.output)?;
     targets.extend(args.report.clone());
     Ok(targets)
 }
@@ -350,14 +342,23 @@ fn write_all(
 ) -> Result<()> {
     let names: Vec<&str> = rig.skeleton.bones().iter().map(|b| b.name.as_str()).collect();
     for path in &args.output {
-        if input::kind(path) == Some(Kind::Gltf) {
-            let document = character(args, base, rig, body, proxies, driver, report)?;
-            write_document(&document, path, outputs)?;
-        } else {
+        if input::kind(path) == Some(Kind::Json) {
             let whole = proxies.first().map_or(body, |(_, piece)| &piece.weights);
             let title = proxies.first().map_or_else(|| screen::stem(&args.base), |(_, piece)| piece.name.clone());
             let weights = cap(args, whole, report)?;
             outputs.write(path, |out| weights_file::write(out, &title, &names, &weights))?;
+            continue;
+        }
+        let pieces = shown(args, base, body, proxies, report)?;
+        if let Some(format) = Format::of(path) {
+            export(format, &pieces, rig, path, outputs)?;
+            if driver.is_some() {
+                let text =
+                    format!("{}: this format is written without animations; the pose is left out.", file_name(path));
+                report.warnings.push(Warning::new(Code::Fallback, text));
+            }
+        } else {
+            write_document(&document(args, &pieces, rig, driver)?, path, outputs)?;
         }
     }
     Ok(())
@@ -370,36 +371,50 @@ fn cap(args: &Args, weights: &Weights, report: &mut Report) -> Result<Weights> {
     Ok(kept)
 }
 
-/// Body, proxies, skeleton and animation as one document.
-fn character(
+/// The meshes that the character shows: the body first.
+fn shown(
     args: &Args,
     base: &Base,
-    rig: &Rig,
     body: &Weights,
     proxies: &[(Proxy, Piece)],
-    driver: Option<&Driver>,
     report: &mut Report,
-) -> Result<Document> {
+) -> Result<Vec<Piece>> {
     let covered = proxies.iter().filter(|_| args.hide_covered).flat_map(|(proxy, _)| &proxy.hides);
     let hidden: Vec<[u32; 2]> = covered.copied().collect();
     let part = base.body(&hidden).map_err(|e| e.in_file(&args.base))?;
     let of_body = part.weights(body);
-    let shaded = |mesh: &Mesh| mesh.clone().with_normals(mesh.smooth_normals());
-    let mut meshes = vec![(screen::stem(&args.base), shaded(&part.mesh)?)];
-    let mut weights = vec![cap(args, &of_body, report)?];
-    for (_, piece) in proxies {
-        meshes.push((piece.name.clone(), shaded(&piece.mesh)?));
-        weights.push(cap(args, &piece.weights, report)?);
+    let body = (screen::stem(&args.base), &part.mesh, &of_body);
+    let others = proxies.iter().map(|(_, piece)| (piece.name.clone(), &piece.mesh, &piece.weights));
+    let mut pieces = Vec::new();
+    for (name, mesh, weights) in std::iter::once(body).chain(others) {
+        let mesh = mesh.clone().with_normals(mesh.smooth_normals())?;
+        pieces.push(Piece { name, mesh, weights: cap(args, weights, report)? });
     }
-    let named: Vec<(&str, &Mesh)> = meshes.iter().map(|(name, mesh)| (name.as_str(), mesh)).collect();
+    Ok(pieces)
+}
+
+/// Meshes, skeleton and animation as one glTF document.
+fn document(args: &Args, pieces: &[Piece], rig: &Rig, driver: Option<&Driver>) -> Result<Document> {
+    let named: Vec<(&str, &Mesh)> = pieces.iter().map(|piece| (piece.name.as_str(), &piece.mesh)).collect();
     let mut document = Document::from_meshes(&named)?;
     let joints = document.add_joints(&rig.skeleton, &rig.rest()?)?;
+    let weights: Vec<Weights> = pieces.iter().map(|piece| piece.weights.clone()).collect();
     document.add_skin(&rig.skeleton, Some(&joints), &Weights::concat(&weights))?;
     if let (Some(driver), Some(path)) = (driver, &args.pose) {
         let (rotations, translations) = tracks(args, rig, driver)?;
         document.add_motion(&screen::stem(path), &joints, &rotations, &translations)?;
     }
     Ok(document)
+}
+
+fn export(format: Format, pieces: &[Piece], rig: &Rig, path: &Path, outputs: &mut Outputs) -> Result<()> {
+    let mut views = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        views.push(export::Piece { name: &piece.name, mesh: &piece.mesh, weights: &piece.weights });
+    }
+    let rest = rig.rest()?;
+    let character = Character { pieces: &views, skeleton: &rig.skeleton, rest: &rest, meters: METERS };
+    write_exported(format, &character, path, outputs)
 }
 
 /// What differs from the rest pose at any time, as tracks.

@@ -1,6 +1,7 @@
 //! Files in and out: one file or folder a format.
 
 pub mod bvh;
+pub mod export;
 pub mod gltf;
 pub mod makehuman;
 pub mod obj;
