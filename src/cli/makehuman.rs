@@ -397,7 +397,7 @@ fn shown(
 fn document(args: &Args, pieces: &[Piece], rig: &Rig, driver: Option<&Driver>) -> Result<Document> {
     let named: Vec<(&str, &Mesh)> = pieces.iter().map(|piece| (piece.name.as_str(), &piece.mesh)).collect();
     let mut document = Document::from_meshes(&named)?;
-    let joints = document.add_joints(&rig.skeleton, &rig.rest()?)?;
+    let joints = document.add_joints(&rig.skeleton, &rig.rest())?;
     let weights: Vec<Weights> = pieces.iter().map(|piece| piece.weights.clone()).collect();
     document.add_skin(&rig.skeleton, Some(&joints), &Weights::concat(&weights))?;
     if let (Some(driver), Some(path)) = (driver, &args.pose) {
@@ -412,7 +412,7 @@ fn export(format: Format, pieces: &[Piece], rig: &Rig, path: &Path, outputs: &mu
     for piece in pieces {
         views.push(export::Piece { name: &piece.name, mesh: &piece.mesh, weights: &piece.weights });
     }
-    let rest = rig.rest()?;
+    let rest = rig.rest();
     let character = Character { pieces: &views, skeleton: &rig.skeleton, rest: &rest, meters: METERS };
     write_exported(format, &character, path, outputs)
 }
@@ -423,7 +423,7 @@ fn tracks(args: &Args, rig: &Rig, driver: &Driver) -> Result<(Vec<RotationTrack>
         Some(time) => (vec![0.0], vec![driver.pose(time)]),
         None => driver.times().into_iter().map(|time| (time, driver.pose(time))).unzip(),
     };
-    let rest = rig.rest()?;
+    let rest = rig.rest();
     let (mut rotations, mut translations) = (Vec::new(), Vec::new());
     for (joint, still) in rest.locals.iter().enumerate() {
         if poses.iter().any(|pose| pose.locals[joint].rotation != still.rotation) {

@@ -1,5 +1,6 @@
 //! Collada 1.4.1 (Khronos' specification): geometry, a skin controller for each mesh, one tree of joints.
 
+use std::collections::HashSet;
 use std::fmt::{self, Write};
 
 use glam::{DAffine3, DMat4, DVec3};
@@ -7,6 +8,7 @@ use glam::{DAffine3, DMat4, DVec3};
 use super::xml::{escape, numbers};
 use super::{Character, Piece, normals};
 use crate::error::{Error, Result};
+use crate::model::Skeleton;
 
 /// The schema asks for a date; a fixed one keeps equal input giving equal files.
 const DATE: &str = "2000-01-01T00:00:00Z";
@@ -29,20 +31,21 @@ fn write_document(out: &mut String, character: &Character, globals: &[DAffine3])
         geometry(out, number, piece)?;
     }
     writeln!(out, "</library_geometries>\n<library_controllers>")?;
+    let ids = ids(character.skeleton);
     for (number, piece) in character.pieces.iter().enumerate() {
-        controller(out, number, piece, globals)?;
+        controller(out, number, piece, globals, &ids)?;
     }
-    writeln!(out, "</library_controllers>\n<library_visual_scenes><visual_scene id=\"scene\" name=\"scene\">")?;
-    joints(out, character)?;
+    writeln!(out, "</library_controllers>\n<library_visual_scenes><visual_scene id=\"visual.scene\" name=\"scene\">")?;
+    joints(out, character, &ids)?;
     let roots = (0..globals.len()).filter(|&j| character.skeleton.bones()[j].parent.is_none());
-    let roots: String = roots.map(|j| format!("<skeleton>#joint_{j}</skeleton>")).collect();
+    let roots: String = roots.map(|j| format!("<skeleton>#{}</skeleton>", ids[j])).collect();
     for (number, piece) in character.pieces.iter().enumerate() {
         let name = escape(piece.name);
-        writeln!(out, "<node id=\"node_{number}\" name=\"{name}\" type=\"NODE\">")?;
-        writeln!(out, "<instance_controller url=\"#skin_{number}\">{roots}</instance_controller></node>")?;
+        writeln!(out, "<node id=\"node.{number}\" name=\"{name}\" type=\"NODE\">")?;
+        writeln!(out, "<instance_controller url=\"#skin.{number}\">{roots}</instance_controller></node>")?;
     }
     writeln!(out, "</visual_scene></library_visual_scenes>")?;
-    writeln!(out, "<scene><instance_visual_scene url=\"#scene\"/></scene>\n</COLLADA>")
+    writeln!(out, "<scene><instance_visual_scene url=\"#visual.scene\"/></scene>\n</COLLADA>")
 }
 
 /// An array of numbers with the names of what each row holds.
@@ -61,7 +64,7 @@ fn accessor(out: &mut String, id: &str, rows: usize, stride: usize, params: &[&s
 }
 
 fn geometry(out: &mut String, number: usize, piece: &Piece) -> fmt::Result {
-    let id = format!("mesh_{number}");
+    let id = format!("mesh.{number}");
     let flat = |list: &[DVec3]| list.iter().flat_map(DVec3::to_array).collect::<Vec<f64>>();
     writeln!(out, "<geometry id=\"{id}\" name=\"{}\"><mesh>", escape(piece.name))?;
     source(out, &format!("{id}_positions"), &flat(piece.mesh.positions()), &["X", "Y", "Z"], "float")?;
@@ -77,13 +80,12 @@ fn geometry(out: &mut String, number: usize, piece: &Piece) -> fmt::Result {
     writeln!(out, "</p></triangles></mesh></geometry>")
 }
 
-fn controller(out: &mut String, number: usize, piece: &Piece, globals: &[DAffine3]) -> fmt::Result {
-    let id = format!("skin_{number}");
+fn controller(out: &mut String, number: usize, piece: &Piece, globals: &[DAffine3], ids: &[String]) -> fmt::Result {
+    let id = format!("skin.{number}");
     let bones = globals.len();
-    writeln!(out, "<controller id=\"{id}\" name=\"{}\"><skin source=\"#mesh_{number}\">", escape(piece.name))?;
+    writeln!(out, "<controller id=\"{id}\" name=\"{}\"><skin source=\"#mesh.{number}\">", escape(piece.name))?;
     writeln!(out, "<bind_shape_matrix>{}</bind_shape_matrix>", rows(&DMat4::IDENTITY))?;
-    // Joints go by numbers: scoped names may not hold the points that bones' names often have.
-    let names = (0..bones).map(|j| format!("joint_{j}")).collect::<Vec<_>>().join(" ");
+    let names = ids.join(" ");
     writeln!(
         out,
         "<source id=\"{id}_joints\"><Name_array id=\"{id}_joints_array\" count=\"{bones}\">{names}</Name_array>"
@@ -109,8 +111,28 @@ fn controller(out: &mut String, number: usize, piece: &Piece, globals: &[DAffine
     writeln!(out, "</v></vertex_weights></skin></controller>")
 }
 
+/// For each bone an identifier near its name. It must hold no points and blanks; all others in the file have a point, so that
+/// no bone can have theirs.
+fn ids(skeleton: &Skeleton) -> Vec<String> {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let mut taken = HashSet::new();
+    let mut ids = Vec::with_capacity(skeleton.len());
+    for (joint, bone) in skeleton.bones().iter().enumerate() {
+        let mut id: String = bone.name.chars().map(plain).collect();
+        if !id.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+            id.insert(0, '_');
+        }
+        while taken.contains(&id) {
+            id = format!("{id}_{joint}");
+        }
+        taken.insert(id.clone());
+        ids.push(id);
+    }
+    ids
+}
+
 /// The tree of joints. Without recursion: chains may be long.
-fn joints(out: &mut String, character: &Character) -> fmt::Result {
+fn joints(out: &mut String, character: &Character, ids: &[String]) -> fmt::Result {
     let bones = character.skeleton.bones();
     let mut children = vec![Vec::new(); bones.len()];
     let mut stack = Vec::new();
@@ -125,8 +147,8 @@ fn joints(out: &mut String, character: &Character) -> fmt::Result {
             out.push_str("</node>\n");
             continue;
         };
-        let name = escape(&bones[joint].name);
-        writeln!(out, "<node id=\"joint_{joint}\" sid=\"joint_{joint}\" name=\"{name}\" type=\"JOINT\">")?;
+        let (id, name) = (&ids[joint], escape(&bones[joint].name));
+        writeln!(out, "<node id=\"{id}\" sid=\"{id}\" name=\"{name}\" type=\"JOINT\">")?;
         let local = DMat4::from(character.rest.locals[joint].to_affine());
         writeln!(out, "<matrix sid=\"transform\">{}</matrix>", rows(&local))?;
         stack.push(None);

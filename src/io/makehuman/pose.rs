@@ -59,7 +59,7 @@ impl Driver {
         let unused = bvh.joints.iter().zip(&used).filter(|(_, used)| !**used).map(|(j, _)| j.name.clone()).collect();
         let root = rig.skeleton.bones().iter().position(|b| b.parent.is_none()).unwrap_or(0);
         let places = positions_are_places(&bvh);
-        Ok(Self { turns, root, places, unused, rest: rig.rest()?, axes: rig.axes.clone(), bvh })
+        Ok(Self { turns, root, places, unused, rest: rig.rest(), axes: rig.axes.clone(), bvh })
     }
 
     /// How many bones the file turns.

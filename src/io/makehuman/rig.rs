@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::f64::consts::FRAC_PI_2;
 use std::path::Path;
 
-use glam::{DAffine3, DQuat, DVec3};
+use glam::{DQuat, DVec3};
 use serde_json::{Map, Value};
 
 use super::base::Base;
 use super::rest;
 use crate::error::{Error, Result};
 use crate::io::skeleton_json::json_fault;
-use crate::model::{Bone, Pose, Skeleton};
+use crate::model::{Bone, Pose, Skeleton, Transform};
 
 /// A rig placed in a body.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,13 +81,14 @@ impl Rig {
     }
 
     /// The rest pose: each joint at its bone's head, turned into its bone's axes.
-    ///
-    /// # Errors
-    /// None for rigs read here.
-    pub fn rest(&self) -> Result<Pose> {
-        let global = |(bone, &turn): (&Bone, &DQuat)| DAffine3::from_rotation_translation(turn, bone.head);
-        let globals: Vec<DAffine3> = self.skeleton.bones().iter().zip(&self.axes).map(global).collect();
-        Pose::from_globals(&self.skeleton, &globals)
+    pub fn rest(&self) -> Pose {
+        let bones = self.skeleton.bones();
+        let local = |(bone, &axes): (&Bone, &DQuat)| {
+            let (from, up) =
+                bone.parent.map_or((DVec3::ZERO, DQuat::IDENTITY), |p| (bones[p].head, self.axes[p].conjugate()));
+            Transform { translation: up * (bone.head - from), rotation: (up * axes).normalize(), scale: DVec3::ONE }
+        };
+        Pose { locals: bones.iter().zip(&self.axes).map(local).collect() }
     }
 
     /// The bone that nothing is above, the first of several.
