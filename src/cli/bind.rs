@@ -9,10 +9,11 @@ use skinbind::bind::{self, Bound, Method, Params, Report, Seconds};
 use skinbind::crawl::Neighbors;
 use skinbind::heat;
 use skinbind::influence::{Falloff, Limits};
+use skinbind::io::export::{Character, Format, Piece};
 use skinbind::io::gltf::Document;
 use skinbind::io::output::{self, Outputs};
 use skinbind::io::weights_file;
-use skinbind::model::Skeleton;
+use skinbind::model::{Pose, Skeleton};
 use skinbind::progress::{Progress, Stage};
 use skinbind::voxelize::Interior;
 use skinbind::{Error, Result};
@@ -39,7 +40,8 @@ pub struct Args {
     /// Take the joints from this node of INPUT (or of the skeleton file) down.
     #[arg(long, value_name = "NODE")]
     skeleton_root: Option<String>,
-    /// Where to write: .glb or .gltf for the rigged mesh, .mhw or .json for the weights. May be repeated.
+    /// Where to write: .glb, .gltf, .dae, .mesh.xml or .md5mesh for the rigged mesh, .mhw or .json for the weights. May be
+    /// repeated.
     #[arg(short, long, value_name = "FILE", required_unless_present = "dry_run")]
     output: Vec<PathBuf>,
     /// How weights are computed.
@@ -157,30 +159,44 @@ impl Args {
         }
     }
 
-    /// All files that the run will write, as far as their names tell.
+    /// All files that the run will write.
     ///
     /// # Errors
     /// [`Error::Parameter`] for an output of unknown kind.
     fn targets(&self) -> Result<Vec<PathBuf>> {
-        let mut targets = Vec::new();
-        for path in &self.output {
-            match input::kind(path) {
-                Some(Kind::Gltf) if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gltf")) => {
-                    targets.extend([path.clone(), path.with_extension("bin")]);
-                }
-                Some(Kind::Gltf | Kind::Json) => targets.push(path.clone()),
-                _ => {
-                    return Err(Error::Parameter {
-                        name: "output",
-                        value: path.display().to_string(),
-                        allowed: "its name must end in .glb or .gltf for a rigged mesh, .mhw or .json for weights",
-                    });
-                }
-            }
-        }
+        let mut targets = targets_of(&self.output)?;
         targets.extend(self.report.clone());
         Ok(targets)
     }
+}
+
+/// All files that are written for outputs of these names.
+///
+/// # Errors
+/// [`Error::Parameter`] for an output of unknown kind.
+pub fn targets_of(outputs: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut targets = Vec::new();
+    for path in outputs {
+        if let Some(format) = Format::of(path) {
+            targets.extend(format.targets(path));
+            continue;
+        }
+        match input::kind(path) {
+            Some(Kind::Gltf) if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gltf")) => {
+                targets.extend([path.clone(), path.with_extension("bin")]);
+            }
+            Some(Kind::Gltf | Kind::Json) => targets.push(path.clone()),
+            _ => {
+                return Err(Error::Parameter {
+                    name: "output",
+                    value: path.display().to_string(),
+                    allowed: "its name must end in .glb, .gltf, .dae, .mesh.xml or .md5mesh for a rigged mesh, \
+                              .mhw or .json for weights",
+                });
+            }
+        }
+    }
+    Ok(targets)
 }
 
 /// Runs the command.
@@ -253,6 +269,10 @@ fn write_all(
     let rigged = args.output.iter().any(|path| input::kind(path) == Some(Kind::Gltf));
     let document = rigged.then(|| rig(&args.input, input, bones, weights)).transpose()?;
     for path in &args.output {
+        if let Some(format) = Format::of(path) {
+            export(format, &args.input, input, bones, weights, path, outputs)?;
+            continue;
+        }
         match (input::kind(path), &document) {
             (Some(Kind::Gltf), Some(document)) => write_document(document, path, outputs)?,
             _ => {
@@ -272,6 +292,32 @@ fn rig(path: &Path, input: &mut Input, bones: &Bones, weights: &skinbind::model:
     };
     document.add_skin(&bones.skeleton, bones.nodes.as_ref(), weights).map_err(|e| e.in_file(path))?;
     Ok(document)
+}
+
+/// Writes mesh, skeleton and weights in a format that holds no more than these.
+fn export(
+    format: Format,
+    source: &Path,
+    input: &Input,
+    bones: &Bones,
+    weights: &skinbind::model::Weights,
+    path: &Path,
+    outputs: &mut Outputs,
+) -> Result<()> {
+    let name = screen::stem(source);
+    let pieces = [Piece { name: &name, mesh: &input.mesh, weights }];
+    let rest = Pose::rest(&bones.skeleton);
+    // What a unit is, the input does not say; glTF's are metres.
+    let character = Character { pieces: &pieces, skeleton: &bones.skeleton, rest: &rest, meters: 1.0 };
+    write_exported(format, &character, path, outputs)
+}
+
+/// Writes the files of a character in one of the formats beside glTF.
+pub fn write_exported(format: Format, character: &Character, path: &Path, outputs: &mut Outputs) -> Result<()> {
+    for (path, text) in format.files(character, path)? {
+        outputs.write(&path, |out| out.write_all(text.as_bytes()))?;
+    }
+    Ok(())
 }
 
 /// Writes a document under the name of its extension, with the binary file that a .gltf needs.

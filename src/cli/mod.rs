@@ -6,6 +6,7 @@ mod demo;
 mod edit;
 mod input;
 mod inspect;
+mod makehuman;
 mod motion;
 mod pose;
 mod progress;
@@ -32,6 +33,7 @@ The way of a character:
     -> compare     how far apart two sets of weights are
     -> pose        the mesh in poses of an animation, as .obj or .glb
     -> render      a picture of the mesh or of its weights, as .png
+  MakeHuman's files -> makehuman -> the same outputs
 
 Examples:
   skinbind demo
@@ -60,6 +62,7 @@ enum Command {
     Edit(edit::Args),
     Transfer(transfer::Args),
     Demo(demo::Args),
+    Makehuman(makehuman::Args),
 }
 
 /// What the surroundings give a command.
@@ -96,6 +99,7 @@ pub fn main(peak_bytes: fn() -> u64) -> ExitCode {
         Command::Edit(args) => edit::run(&args, &context),
         Command::Transfer(args) => transfer::run(&args, &context),
         Command::Demo(args) => demo::run(&args, &context),
+        Command::Makehuman(args) => makehuman::run(&args, &context),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,10 +1,11 @@
 //! Wavefront OBJ: positions, faces and, where there is one a vertex, normals (the format as in Wavefront's appendix B1, with
 //! what programs really write).
 //!
-//! Read are `v`, `vn` and `f`; all other statements are passed over, unknown ones too. Vertices keep the order of the `v`
+//! Read are `v`, `vn`, `f` and, where asked for, `g`; all other statements are passed over, unknown ones too. Vertices keep the order of the `v`
 //! lines. Points, lines and faces of fewer than three corners have no area and are passed over as well.
 
 use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
 
 use glam::DVec3;
@@ -26,12 +27,28 @@ pub fn read(path: impl AsRef<Path>) -> Result<Mesh> {
 
 /// Reads the text of an OBJ file; errors as [`read`].
 pub fn parse(text: &[u8]) -> Result<Mesh> {
+    Ok(parse_grouped(text)?.0)
+}
+
+/// Triangles that stand under one `g` statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// The words after `g`, with single blanks between them; empty for faces before the first `g`.
+    pub name: String,
+    /// Which of the mesh's triangles.
+    pub triangles: Range<usize>,
+}
+
+/// The same with the groups of faces in the file's order; a name that stands twice gives two. Groups without a triangle are
+/// left out.
+pub fn parse_grouped(text: &[u8]) -> Result<(Mesh, Vec<Group>)> {
+    let mut groups = vec![Group { name: String::new(), triangles: 0..0 }];
     let mut reader = Reader::default();
     let mut lines = Lines::new(text);
     let mut joined = Vec::new();
     while let Some((number, line)) = lines.next() {
         let (keyword, mut rest) = keyword(line);
-        if !matches!(keyword, b"v" | b"f" | b"vn" | b"fo") {
+        if !matches!(keyword, b"v" | b"f" | b"vn" | b"fo" | b"g") {
             continue;
         }
         if rest.ends_with(b"\\") {
@@ -41,10 +58,29 @@ pub fn parse(text: &[u8]) -> Result<Mesh> {
         match keyword {
             b"v" => reader.vertex(number, rest)?,
             b"vn" => reader.normals.add(rest),
+            b"g" => start_group(&mut groups, rest, reader.triangles.len()),
             _ => reader.face(number, rest)?,
         }
     }
-    reader.finish()
+    let mesh = reader.finish()?;
+    end_group(&mut groups, mesh.triangles().len());
+    Ok((mesh, groups))
+}
+
+fn start_group(groups: &mut Vec<Group>, rest: &[u8], triangles: usize) {
+    end_group(groups, triangles);
+    let text = String::from_utf8_lossy(rest);
+    let name = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    groups.push(Group { name, triangles: triangles..triangles });
+}
+
+fn end_group(groups: &mut Vec<Group>, triangles: usize) {
+    if let Some(last) = groups.last_mut() {
+        last.triangles.end = triangles;
+        if last.triangles.is_empty() {
+            groups.pop();
+        }
+    }
 }
 
 /// Writes positions, normals where there are some, and triangles. Numbers are the shortest decimals that give the same f64 again.

@@ -121,6 +121,18 @@ impl Mesh {
         Ok(self)
     }
 
+    /// A normal for each vertex from the triangles around it, weighted by their areas; unit length, +z where there is no
+    /// area.
+    pub fn smooth_normals(&self) -> Vec<DVec3> {
+        let mut around = vec![DVec3::ZERO; self.positions.len()];
+        for &triangle in &self.triangles {
+            let [a, b, c] = self.corners(triangle);
+            let normal = (b - a).cross(c - a);
+            triangle.iter().for_each(|&v| around[v as usize] += normal);
+        }
+        around.into_iter().map(|n| n.normalize_or(DVec3::Z)).collect()
+    }
+
     /// Vertex positions, in world space.
     pub fn positions(&self) -> &[DVec3] {
         &self.positions

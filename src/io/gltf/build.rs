@@ -23,6 +23,17 @@ pub struct RotationTrack {
     pub rotations: Vec<DQuat>,
 }
 
+/// The place of a joint over time, relative to its parent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TranslationTrack {
+    /// The bone's index in its skeleton.
+    pub joint: usize,
+    /// As those of [`RotationTrack`].
+    pub times: Vec<f64>,
+    /// One a time.
+    pub translations: Vec<DVec3>,
+}
+
 /// Numbers to be stored as an accessor.
 pub(super) struct Column<'a> {
     pub bytes: &'a [u8],
@@ -39,11 +50,22 @@ impl Document {
     /// # Errors
     /// [`Error::Limit`] where the data does not fit a file.
     pub fn from_mesh(mesh: &Mesh, name: &str) -> Result<Self> {
+        Self::from_meshes(&[(name, mesh)])
+    }
+
+    /// A document with a node for each of these meshes, by their names and in their order.
+    ///
+    /// # Errors
+    /// As [`Document::from_mesh`].
+    pub fn from_meshes(meshes: &[(&str, &Mesh)]) -> Result<Self> {
+        let numbers: Vec<usize> = (0..meshes.len()).collect();
+        let nodes: Vec<Value> =
+            meshes.iter().zip(&numbers).map(|((name, _), n)| json!({"name": name, "mesh": n})).collect();
         let root = json!({
             "asset": {"version": "2.0", "generator": concat!("skinbind ", env!("CARGO_PKG_VERSION"))},
             "scene": 0,
-            "scenes": [{"nodes": [0]}],
-            "nodes": [{"name": name, "mesh": 0}],
+            "scenes": [{"nodes": numbers}],
+            "nodes": nodes,
         });
         let mut document = Self {
             root,
@@ -54,15 +76,19 @@ impl Document {
             file_bytes: 0,
             warnings: Vec::new(),
         };
-        let vertices = mesh.positions().len();
-        document.reserve(vertices * 24 + mesh.triangles().len() * 12)?;
-        let mut attributes = json!({"POSITION": document.push_positions(mesh.positions())?});
-        if let Some(normals) = mesh.normals() {
-            attributes["NORMAL"] = document.push_vec3s(&unit_normals(mesh, normals))?.into();
+        let size = |(_, mesh): &(&str, &Mesh)| mesh.positions().len() * 24 + mesh.triangles().len() * 12;
+        document.reserve(meshes.iter().map(size).sum())?;
+        for (name, mesh) in meshes {
+            let mut attributes = json!({"POSITION": document.push_positions(mesh.positions())?});
+            if let Some(normals) = mesh.normals() {
+                attributes["NORMAL"] = document.push_vec3s(&unit_normals(mesh, normals))?.into();
+            }
+            let indices = document.push_indices(mesh)?;
+            document.push(
+                "meshes",
+                json!({"name": name, "primitives": [{"attributes": attributes, "indices": indices}]}),
+            )?;
         }
-        let indices = document.push_indices(mesh)?;
-        document
-            .push("meshes", json!({"name": name, "primitives": [{"attributes": attributes, "indices": indices}]}))?;
         Ok(document)
     }
 
@@ -72,34 +98,56 @@ impl Document {
     /// [`Error::Parameter`] for a track without times, with times that do not increase, without one rotation a time, or
     /// for a joint that is not there.
     pub fn add_animation(&mut self, name: &str, joints: &JointNodes, tracks: &[RotationTrack]) -> Result<()> {
+        self.add_motion(name, joints, tracks, &[])
+    }
+
+    /// The same with joints that move as well.
+    ///
+    /// # Errors
+    /// As [`Document::add_animation`].
+    pub fn add_motion(
+        &mut self,
+        name: &str,
+        joints: &JointNodes,
+        rotations: &[RotationTrack],
+        translations: &[TranslationTrack],
+    ) -> Result<()> {
         let (mut samplers, mut channels) = (Vec::new(), Vec::new());
-        for track in tracks {
-            let node = check_track(track, joints)?;
-            let times: Vec<f32> = track.times.iter().map(|&t| t as f32).collect();
-            let input = self.push_column(&Column {
-                bytes: bytemuck::cast_slice(&times),
-                component: 5126,
-                kind: "SCALAR",
-                count: times.len(),
-                target: None,
-            })?;
-            let (first, last) = (times[0], times[times.len() - 1]);
-            let row = self.entry_mut("accessors", input)?;
-            row["min"] = json!([f64::from(first)]);
-            row["max"] = json!([f64::from(last)]);
-            let turns: Vec<[f32; 4]> = track.rotations.iter().map(|q| q.normalize().as_quat().to_array()).collect();
-            let output = self.push_column(&Column {
-                bytes: bytemuck::cast_slice(&turns),
-                component: 5126,
-                kind: "VEC4",
-                count: turns.len(),
-                target: None,
-            })?;
-            channels.push(json!({"sampler": samplers.len(), "target": {"node": node, "path": "rotation"}}));
+        let mut add = |document: &mut Self, node: usize, path: &str, times: &[f64], output: usize| -> Result<()> {
+            let input = document.push_times(times)?;
+            channels.push(json!({"sampler": samplers.len(), "target": {"node": node, "path": path}}));
             samplers.push(json!({"input": input, "interpolation": "LINEAR", "output": output}));
+            Ok(())
+        };
+        for track in rotations {
+            let valid = track.rotations.iter().all(|q| q.is_finite() && q.length_squared() > 0.0);
+            let node = check_track(track.joint, &track.times, track.rotations.len(), valid, joints)?;
+            let turns: Vec<[f32; 4]> = track.rotations.iter().map(|q| q.normalize().as_quat().to_array()).collect();
+            let output = self.push_keys(bytemuck::cast_slice(&turns), "VEC4", turns.len())?;
+            add(self, node, "rotation", &track.times, output)?;
+        }
+        for track in translations {
+            let valid = track.translations.iter().all(|t| t.as_vec3().is_finite());
+            let node = check_track(track.joint, &track.times, track.translations.len(), valid, joints)?;
+            let places: Vec<[f32; 3]> = track.translations.iter().map(|t| t.as_vec3().to_array()).collect();
+            let output = self.push_keys(bytemuck::cast_slice(&places), "VEC3", places.len())?;
+            add(self, node, "translation", &track.times, output)?;
         }
         self.push("animations", json!({"name": name, "channels": channels, "samplers": samplers}))?;
         Ok(())
+    }
+
+    fn push_keys(&mut self, bytes: &[u8], kind: &'static str, count: usize) -> Result<usize> {
+        self.push_column(&Column { bytes, component: 5126, kind, count, target: None })
+    }
+
+    fn push_times(&mut self, times: &[f64]) -> Result<usize> {
+        let times: Vec<f32> = times.iter().map(|&t| t as f32).collect();
+        let number = self.push_keys(bytemuck::cast_slice(&times), "SCALAR", times.len())?;
+        let row = self.entry_mut("accessors", number)?;
+        row["min"] = json!([f64::from(times[0])]);
+        row["max"] = json!([f64::from(times[times.len() - 1])]);
+        Ok(number)
     }
 
     /// Stores points as f32, with the bounds that glTF asks for.
@@ -193,21 +241,21 @@ impl Document {
     }
 }
 
-fn check_track(track: &RotationTrack, joints: &JointNodes) -> Result<usize> {
+/// The node of a track's joint, where the track is in order; `valid`: its values are.
+fn check_track(joint: usize, times: &[f64], values: usize, valid: bool, joints: &JointNodes) -> Result<usize> {
     let fault = |value: String, allowed| Err(Error::Parameter { name: "animation track", value, allowed });
-    let Some(&node) = joints.nodes().get(track.joint) else {
-        return fault(format!("for joint {}", track.joint), "its joint must be in the skeleton");
+    let Some(&node) = joints.nodes().get(joint) else {
+        return fault(format!("for joint {joint}"), "its joint must be in the skeleton");
     };
-    if track.times.is_empty() || track.times.len() != track.rotations.len() {
-        let found = format!("{} times, {} rotations", track.times.len(), track.rotations.len());
-        return fault(found, "it needs one rotation a time and at least one");
+    if times.is_empty() || times.len() != values {
+        return fault(format!("{} times, {values} values", times.len()), "it needs one value a time and at least one");
     }
-    let times: Vec<f32> = track.times.iter().map(|&t| t as f32).collect();
+    let times: Vec<f32> = times.iter().map(|&t| t as f32).collect();
     if !times.iter().all(|t| t.is_finite() && *t >= 0.0) || !times.is_sorted_by(|a, b| a < b) {
         return fault("with times out of order".into(), "times must start from 0 or later and increase (as f32)");
     }
-    if !track.rotations.iter().all(|q| q.is_finite() && q.length_squared() > 0.0) {
-        return fault("with a rotation that is none".into(), "rotations must be finite and not 0");
+    if !valid {
+        return fault("with a value that is none".into(), "values must be finite and rotations not 0");
     }
     Ok(node)
 }
@@ -216,13 +264,8 @@ fn check_track(track: &RotationTrack, joints: &JointNodes) -> Result<usize> {
 fn unit_normals(mesh: &Mesh, normals: &[DVec3]) -> Vec<DVec3> {
     let mut unit: Vec<DVec3> = normals.iter().map(|n| n.normalize_or_zero()).collect();
     if unit.contains(&DVec3::ZERO) {
-        let mut around = vec![DVec3::ZERO; unit.len()];
-        for &triangle in mesh.triangles() {
-            let [a, b, c] = mesh.corners(triangle);
-            triangle.iter().for_each(|&v| around[v as usize] += (b - a).cross(c - a));
-        }
-        for (n, around) in unit.iter_mut().zip(around).filter(|(n, _)| **n == DVec3::ZERO) {
-            *n = around.normalize_or(DVec3::Z);
+        for (n, around) in unit.iter_mut().zip(mesh.smooth_normals()).filter(|(n, _)| **n == DVec3::ZERO) {
+            *n = around;
         }
     }
     unit

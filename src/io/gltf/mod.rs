@@ -40,7 +40,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-pub use build::RotationTrack;
+pub use build::{RotationTrack, TranslationTrack};
 pub use rigged::Rigged;
 pub use skeleton_in::{JointNodes, Rig};
 pub use write::Encoded;

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use glam::{DMat4, DVec3};
+use glam::{DMat4, DQuat, DVec3};
 use serde_json::{Map, Value, json};
 
 use super::build::{Column, VERTEX_DATA};
@@ -17,7 +17,7 @@ use super::scene::{Scene, affine};
 use super::skeleton_in::unused;
 use super::{Document, JointNodes};
 use crate::error::{Error, Result};
-use crate::model::{Skeleton, Weights};
+use crate::model::{Pose, Skeleton, Weights};
 
 /// A mesh node with its new mesh, to be put in place when all are made.
 struct Bound {
@@ -57,7 +57,7 @@ impl Document {
         let mesh_nodes: Vec<usize> = bound.iter().map(|b| b.node).collect();
         let (joints, root) = match joints {
             Some(nodes) => self.use_joints(skeleton, nodes, &scene)?,
-            None => self.make_joints(skeleton, &scene, &mesh_nodes)?,
+            None => self.make_joints(skeleton, &Pose::rest(skeleton), &scene, &mesh_nodes)?,
         };
         self.put_skins(bound, &joints, root, &inverse)?;
         Ok(joints)
@@ -161,9 +161,30 @@ impl Document {
         self.push_column(&Column { bytes, component, kind: "VEC4", count: joints.len(), target: Some(VERTEX_DATA) })
     }
 
-    /// Nodes for the bones, translations only, below one root: the root bone, or a node over several.
-    fn make_joints(&mut self, skeleton: &Skeleton, scene: &Scene, shown: &[usize]) -> Result<(JointNodes, usize)> {
+    /// Adds nodes for the bones of a skeleton as they stand in a pose, to be the joints of [`Document::add_skin`]: for rigs
+    /// that give their joints rest rotations.
+    ///
+    /// # Errors
+    /// [`Error::Joints`] where the pose does not fit the skeleton.
+    pub fn add_joints(&mut self, skeleton: &Skeleton, rest: &Pose) -> Result<JointNodes> {
+        let scene = self.scene()?;
+        let shown: Vec<usize> = (0..scene.parent.len()).collect();
+        Ok(self.make_joints(skeleton, rest, &scene, &shown)?.0)
+    }
+
+    /// Nodes for the bones below one root: the root bone, or a node over several.
+    fn make_joints(
+        &mut self,
+        skeleton: &Skeleton,
+        rest: &Pose,
+        scene: &Scene,
+        shown: &[usize],
+    ) -> Result<(JointNodes, usize)> {
         let bones = skeleton.bones();
+        if rest.locals.len() != bones.len() {
+            let (found, expected) = (rest.locals.len(), bones.len());
+            return Err(Error::Joints { what: "the rest pose's transforms", found, expected });
+        }
         let first = self.list("nodes")?.len();
         let mut children = vec![Vec::new(); bones.len()];
         let mut roots = Vec::new();
@@ -173,9 +194,14 @@ impl Document {
                 None => roots.push(first + b),
             }
         }
-        for (bone, children) in bones.iter().zip(children) {
-            let offset = bone.head - bone.parent.map_or(DVec3::ZERO, |p| bones[p].head);
-            let mut node = json!({"name": bone.name, "translation": offset.to_array()});
+        for ((bone, local), children) in bones.iter().zip(&rest.locals).zip(children) {
+            let mut node = json!({"name": bone.name, "translation": local.translation.to_array()});
+            if local.rotation != DQuat::IDENTITY {
+                node["rotation"] = json!(local.rotation.to_array());
+            }
+            if local.scale != DVec3::ONE {
+                node["scale"] = json!(local.scale.to_array());
+            }
             if !children.is_empty() {
                 node["children"] = children.into();
             }
