@@ -15,8 +15,8 @@ const HEAT: [[f64; 3]; 6] = [
     [0.440, 0.030, 262.0],
     [0.520, 0.135, 288.0],
     [0.605, 0.195, 345.0],
-    [0.695, 0.200, 30.0],
-    [0.795, 0.165, 67.0],
+    [0.695, 0.185, 30.0],
+    [0.795, 0.150, 67.0],
     [0.930, 0.150, 103.0],
 ];
 
@@ -38,16 +38,16 @@ pub fn bones(skeleton: &Skeleton) -> Vec<Rgb> {
     let bones = skeleton.bones();
     let mut chosen: Vec<Option<usize>> = vec![None; bones.len()];
     let mut uses = [0usize; CANDIDATES];
-    let mut recent: Vec<usize> = Vec::new();
+    // Colours taken so far: of each bone's children, and of all bones.
+    let (mut children, mut recent) = (vec![Vec::new(); bones.len()], Vec::new());
     for bone in skeleton.parents_first() {
         let parent = bones[bone].parent;
         let grandparent = parent.and_then(|p| bones[p].parent);
         let mut near: Vec<(usize, f64)> =
             [(parent, 1.0), (grandparent, 0.6)].iter().filter_map(|&(b, w)| Some((chosen[b?]?, w))).collect();
-        near.extend(recent.iter().rev().take(8).filter_map(|&b| {
-            let sibling = bones[b].parent == parent;
-            Some((chosen[b]?, if sibling { 0.9 } else { 0.35 }))
-        }));
+        let siblings = parent.map_or(&[][..], |p| &children[p]);
+        near.extend(siblings.iter().rev().take(CANDIDATES).map(|&c| (c, 0.9)));
+        near.extend(recent.iter().rev().take(8).map(|&c| (c, 0.35)));
         // Distances are about 0.1 to 0.4; a colour in use is taken again when the others are much nearer.
         let score = |c: usize| {
             let apart = near.iter().map(|&(other, weight)| distance(candidates[c], candidates[other]) / weight);
@@ -56,7 +56,10 @@ pub fn bones(skeleton: &Skeleton) -> Vec<Rgb> {
         let best = (1..CANDIDATES).fold(0, |best, c| if score(c) > score(best) { c } else { best });
         chosen[bone] = Some(best);
         uses[best] += 1;
-        recent.push(bone);
+        recent.push(best);
+        if let Some(p) = parent {
+            children[p].push(best);
+        }
     }
     chosen.into_iter().map(|c| from_lab(candidates[c.unwrap_or(0)])).collect()
 }

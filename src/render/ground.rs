@@ -108,7 +108,8 @@ mod tests {
         let mesh = Mesh::new(points.map(DVec3::from_array).to_vec(), vec![[0, 1, 2], [3, 4, 5]]).unwrap();
         let ground = Ground::below(&mesh);
         let at = |x: f64, z: f64| ground.shadow(DVec3::new(x, 9.0, z));
-        assert!((at(0.3, 0.3) - DARKEST).abs() < 1e-9, "{}", at(0.3, 0.3));
+        // The slanted edge is just within reach of the smoothing.
+        assert!((at(0.3, 0.3) - DARKEST).abs() < 1e-3, "{}", at(0.3, 0.3));
         let (near, high, far) = (at(-0.05, 0.3), at(3.3, 3.3), at(2.0, 2.0));
         assert!(near > 0.02 && near < DARKEST && high < 0.01 && high > 0.0 && far == 0.0, "{near} {high} {far}");
         assert_eq!(at(1e9, -1e9), 0.0);
