@@ -29,6 +29,17 @@ const KNOWN: u32 = u32::MAX;
 /// [`Error::Length`]; [`Error::Check`] for a component without weights; [`Error::Limit`] where more is empty than can be
 /// solved; [`Error::NoExtent`]; [`Error::Cancelled`].
 pub fn inpaint(mesh: &Mesh, weld: &Weld, rows: &Weights, progress: Progress) -> Result<Weights> {
+    inpaint_on(mesh, weld, &Laplacian::new(mesh, weld), rows, progress)
+}
+
+/// The same with the Laplacian of the mesh made before.
+pub(super) fn inpaint_on(
+    mesh: &Mesh,
+    weld: &Weld,
+    laplacian: &Laplacian,
+    rows: &Weights,
+    progress: Progress,
+) -> Result<Weights> {
     if rows.len() != weld.places() {
         return Err(Error::Length { what: "weights of places", found: rows.len(), expected: weld.places() });
     }
@@ -37,7 +48,11 @@ pub fn inpaint(mesh: &Mesh, weld: &Weld, rows: &Weights, progress: Progress) -> 
         return Ok(rows.clone());
     }
     check_bound(mesh, weld, rows)?;
-    let system = System::new(mesh, weld, rows, &unknown)?;
+    let diagonal = mesh.bounds().diagonal();
+    if diagonal == 0.0 {
+        return Err(Error::NoExtent);
+    }
+    let system = System::new(laplacian, diagonal * diagonal, rows, &unknown);
     let positions: Vec<DVec3> = unknown.iter().map(|&p| mesh.positions()[weld.first[p as usize] as usize]).collect();
     let factor = Cholesky::new(&system.matrix, &positions, |done| progress.at(Stage::Influence, done))?;
     let solve = |(&joint, sources): (&u32, &Vec<(u32, f64)>)| {
@@ -91,19 +106,15 @@ struct System {
 }
 
 impl System {
-    fn new(mesh: &Mesh, weld: &Weld, rows: &Weights, unknown: &[u32]) -> Result<Self> {
-        let diagonal = mesh.bounds().diagonal();
-        if diagonal == 0.0 {
-            return Err(Error::NoExtent);
-        }
-        let laplacian = Laplacian::new(mesh, weld);
+    /// `unit` is the area in which areas are measured.
+    fn new(laplacian: &Laplacian, unit: f64, rows: &Weights, unknown: &[u32]) -> Self {
         let mut number = vec![KNOWN; rows.len()];
         unknown.iter().enumerate().for_each(|(u, &place)| number[place as usize] = u as u32);
         let mut system = Self { matrix: SymmetricMatrix::new(), sources: BTreeMap::new() };
         let mut values = vec![0.0; rows.len()];
         let mut touched = Vec::new();
         for (u, &place) in unknown.iter().enumerate() {
-            row_of_q(&laplacian, diagonal * diagonal, place, &mut values, &mut touched);
+            row_of_q(laplacian, unit, place, &mut values, &mut touched);
             touched.sort_unstable();
             touched.dedup();
             let entries: Vec<(u32, f64)> =
@@ -116,7 +127,7 @@ impl System {
             let inside = entries.iter().filter(|(p, _)| number[*p as usize] != KNOWN);
             system.matrix.push(inside.map(|&(p, value)| (number[p as usize], value)));
         }
-        Ok(system)
+        system
     }
 }
 

@@ -35,49 +35,46 @@ pub fn smooth(mesh: &Mesh, weights: &Weights, by: &Smooth, locks: &Locks) -> Res
     }
     let weld = mesh.weld();
     let graph = MeshGraph::new(mesh, &weld);
-    let neighbors = |place| graph.of(place).iter().map(|&n| (n, 1.0));
     let mut weights = weights.clone();
     for _ in 0..by.steps {
-        let moved = smooth_places(&place_rows(&weights, &weld), by.strength, neighbors, |_| true);
-        weights = take_places(&weights, &moved, &weld, locks);
+        let rows = place_rows(&weights, &weld);
+        let moved: Vec<Vec<Influence>> = (0..rows.len() as u32)
+            .into_par_iter()
+            .map(|place| {
+                let neighbors = graph.of(place).iter().map(|&n| (rows.of(n as usize), 1.0));
+                smooth_row(rows.of(place as usize), neighbors, by.strength)
+            })
+            .collect();
+        let mut places = Weights::with_capacity(moved.len(), moved.iter().map(Vec::len).sum());
+        moved.into_iter().for_each(|row| places.push(row));
+        weights = take_places(&weights, &places, &weld, locks);
     }
     Ok(weights)
 }
 
-/// One step for the places that `which` names. `neighbors` are those of a place with their weights in the mean, which are
-/// positive. Rows, and those of the result, add up to 1 or are empty.
-pub(super) fn smooth_places<N: Iterator<Item = (u32, f64)>>(
-    rows: &Weights,
+/// A row moved by `strength` towards the mean of its neighbours, which come with their weights in the mean. Rows, and the
+/// result, add up to 1 or are empty; empty ones take no part.
+pub(super) fn smooth_row<'a>(
+    row: &[Influence],
+    neighbors: impl Iterator<Item = (&'a [Influence], f64)> + Clone,
     strength: f64,
-    neighbors: impl Fn(u32) -> N + Sync,
-    which: impl Fn(u32) -> bool + Sync,
-) -> Weights {
-    let bound = |place: u32| neighbors(place).filter(|&(n, _)| !rows.of(n as usize).is_empty());
-    let moved: Vec<Vec<Influence>> = (0..rows.len() as u32)
-        .into_par_iter()
-        .map(|place| {
-            let mut row = rows.of(place as usize).to_vec();
-            if row.is_empty() || !which(place) {
-                return row;
-            }
-            let total: f64 = bound(place).map(|(_, weight)| weight).sum();
-            if total > 0.0 {
-                row.iter_mut().for_each(|i| i.weight *= 1.0 - strength);
-                for (neighbor, weight) in bound(place) {
-                    let share = strength * weight / total;
-                    rows.of(neighbor as usize).iter().for_each(|i| add(&mut row, i.joint, i.weight * share));
-                }
-            }
-            row
-        })
-        .collect();
-    let mut all = Weights::with_capacity(rows.len(), moved.iter().map(Vec::len).sum());
-    moved.into_iter().for_each(|row| all.push(row));
-    all
+) -> Vec<Influence> {
+    let mut moved = row.to_vec();
+    let bound = neighbors.filter(|(of, _)| !of.is_empty());
+    let total: f64 = bound.clone().map(|(_, weight)| weight).sum();
+    if row.is_empty() || total <= 0.0 {
+        return moved;
+    }
+    moved.iter_mut().for_each(|i| i.weight *= 1.0 - strength);
+    for (of, weight) in bound {
+        let share = strength * weight / total;
+        of.iter().for_each(|i| add(&mut moved, i.joint, i.weight * share));
+    }
+    moved
 }
 
 /// Gives the vertices the rows of their places, as far as locks allow.
-pub(super) fn take_places(weights: &Weights, places: &Weights, weld: &Weld, locks: &Locks) -> Weights {
+fn take_places(weights: &Weights, places: &Weights, weld: &Weld, locks: &Locks) -> Weights {
     let take = |vertex: usize, _: &[Influence], free: &mut Vec<Influence>, _: &mut _| {
         free.clear();
         free.extend_from_slice(places.of(weld.place_of[vertex] as usize));

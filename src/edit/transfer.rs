@@ -5,9 +5,9 @@ use glam::DVec3;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::edit::inpaint::inpaint;
+use crate::edit::inpaint::inpaint_on;
 use crate::edit::rows::{add, place_rows, to_one};
-use crate::edit::smooth::{check_length, smooth_places};
+use crate::edit::smooth::{check_length, smooth_row};
 use crate::error::{Error, Result};
 use crate::geometry::closest_point::TriangleTree;
 use crate::geometry::mesh_graph::{Laplacian, place_normals};
@@ -83,7 +83,7 @@ pub struct Transferred {
 /// Computes weights for `target` from those of `source`; both lie in one space. Coincident vertices get the same weights.
 ///
 /// A place of the target is matched to the closest point of the bound part of the source, where `params` allow it. Places
-/// without a match are filled ([`inpaint`]) from those of their component that have one. In a component without any, the
+/// without a match are filled ([`crate::edit::inpaint`]) from those of their component that have one. In a component without any, the
 /// normals do not count; where all of it is too far, all of it takes the weights of one point of the source: that which is
 /// closest to the component. The last two are warned about.
 ///
@@ -114,9 +114,10 @@ pub fn transfer(
             How::Filled => rows.push([]),
         }
     }
-    let mut rows = inpaint(target, &weld, &rows, progress)?;
     if chosen.contains(&How::Filled) {
-        rows = smooth_filled(target, &weld, rows, &chosen, params.smoothing);
+        let laplacian = Laplacian::new(target, &weld);
+        rows = inpaint_on(target, &weld, &laplacian, &rows, progress)?;
+        rows = smooth_filled(&laplacian, &rows, &chosen, params.smoothing);
     }
     let (rows, stats) = weigh_places(
         rows.len(),
@@ -292,13 +293,24 @@ fn summed_up(mut each: Vec<Warning>, code: Code, what: &str) -> Vec<Warning> {
 
 /// Evens out the seam between what was matched and what was filled: filled places and their neighbours. Neighbours count
 /// by their cotangent weights, so that the diagonals of quads do not show.
-fn smooth_filled(mesh: &Mesh, weld: &Weld, mut rows: Weights, chosen: &[How], steps: usize) -> Weights {
-    let laplacian = Laplacian::new(mesh, weld);
+fn smooth_filled(laplacian: &Laplacian, rows: &Weights, chosen: &[How], steps: usize) -> Weights {
     let filled = |p: u32| chosen[p as usize] == How::Filled;
-    let near: Vec<bool> =
-        (0..rows.len() as u32).map(|p| filled(p) || laplacian.of(p).iter().any(|e| filled(e.0))).collect();
+    let moves = |&p: &u32| filled(p) || laplacian.of(p).iter().any(|e| filled(e.0));
+    let near: Vec<u32> = (0..rows.len() as u32).filter(moves).collect();
+    let mut number = vec![None; rows.len()];
+    near.iter().enumerate().for_each(|(i, &p)| number[p as usize] = Some(i));
+    let mut moved: Vec<Vec<Influence>> = near.iter().map(|&p| rows.of(p as usize).to_vec()).collect();
     for _ in 0..steps {
-        rows = smooth_places(&rows, SMOOTHING, |p| laplacian.of(p).iter().copied(), |p| near[p as usize]);
+        let now = |p: u32| number[p as usize].map_or(rows.of(p as usize), |i| moved[i].as_slice());
+        let step = |&p: &u32| {
+            let neighbors = laplacian.of(p).iter().map(|&(n, weight)| (now(n), weight));
+            smooth_row(now(p), neighbors, SMOOTHING)
+        };
+        moved = near.par_iter().map(step).collect();
     }
-    rows
+    let mut all = Weights::with_capacity(rows.len(), 4 * rows.len());
+    for (place, row) in rows.iter().enumerate() {
+        all.push(number[place].map_or(row, |i| moved[i].as_slice()).iter().copied());
+    }
+    all
 }

@@ -84,7 +84,7 @@ impl Laplacian {
             }
         }
         // Stable: the halves of an edge are added up in the order of the triangles.
-        halves.sort_by_key(|h| (h.0, h.1));
+        halves.par_sort_by_key(|h| (h.0, h.1));
         let mut edges = Vec::with_capacity(halves.len() / 2);
         let mut from = Vec::with_capacity(halves.len() / 2);
         for edge in halves.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
