@@ -21,12 +21,21 @@ const ALL: u32 = 0xffffffffu;
 
 var<private> has_changed: bool = false;
 
-// Lets what is outside in `before` flow into the word at `at`, bit by bit; the word as it is then.
+// All bits that can be reached from those of `seeds` towards higher bits over bits of `free`: a sum carries through a run
+// of ones and turns them over.
+fn fill_up(seeds: u32, free: u32) -> u32 {
+    return (((free + seeds) ^ free) & free) | seeds;
+}
+
+// Lets what is outside in `before` flow into the word at `at` and along it; the word as it is then. Going along the word
+// in sweeps across it saves many rounds where ways wind.
 fn flow(at: u32, before: u32) -> u32 {
     let old = outside[at];
-    let new_word = (old | before) & ~surface[at];
-    store(at, old, new_word);
-    return new_word;
+    let free = ~surface[at];
+    let up = fill_up((old | before) & free, free);
+    let filled = reverseBits(fill_up(reverseBits(up), reverseBits(free)));
+    store(at, old, filled);
+    return filled;
 }
 
 fn store(at: u32, old: u32, new_word: u32) {
@@ -40,12 +49,6 @@ fn report() {
     if has_changed {
         atomicStore(&changed[0], 1u);
     }
-}
-
-// All bits that can be reached from those of `seeds` towards higher bits over bits of `free`: a sum carries through a run
-// of ones and turns them over.
-fn fill_up(seeds: u32, free: u32) -> u32 {
-    return (((free + seeds) ^ free) & free) | seeds;
 }
 
 @compute @workgroup_size(WORKGROUP)

@@ -175,7 +175,7 @@ fn a_broken_flood_is_found(context: &Context) {
     for (from, to) in [
         ("(free + seeds) ^ free) & free", "(free + seeds) ^ free)"),
         ("carry = filled >> 31u", "carry = filled & 1u"),
-        ("(old | before) & ~surface[at]", "(old | before) & ~(surface[at] & 0xfffffffeu)"),
+        ("let free = ~surface[at];", "let free = ~(surface[at] & 0xfffffffeu);"),
         ("flow(start + y * params.words_per_row, carry)", "flow(start + y * params.words_per_row, 0u)"),
         ("start + (y - 1u) * params.words_per_row", "start + y * params.words_per_row"),
         ("flow(index + (z - 1u) * slice_words, carry)", "flow(index + (z - 1u) * slice_words, 0u)"),

@@ -157,8 +157,8 @@ pub struct FloodJob {
 }
 
 impl FloodJob {
-    /// Records this many rounds. A round passes over both grids of bits some six times: 10 ms for 1024 voxels cubed on
-    /// a mid-range GPU. Most meshes take 3 to 6 rounds, a maze as many as its ways have turns.
+    /// Records this many rounds. A round reads both grids of bits six times: some 10 ms for 1024 voxels cubed on a
+    /// mid-range GPU. Bodies take 2 rounds, narrow gaps and mazes about as many as their ways have turns.
     ///
     /// # Errors
     /// [`Error::Limit`] where a dispatch cannot hold the grid; see [`Kernel::dispatch`].
