@@ -4,12 +4,18 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+#[cfg(feature = "gpu")]
+use crate::crawl::gpu::{CrawlKernels, Seeds};
 use crate::crawl::{self, Neighbors};
 use crate::error::{Error, Result};
+#[cfg(feature = "gpu")]
+use crate::influence::gpu::{InfluenceKernels, Surface};
 use crate::influence::{self, Falloff, Limits, Stats};
 use crate::model::{Bounds, Code, Components, Grid, Mesh, Skeleton, Warning, Weights, Weld};
 use crate::progress::{Progress, Stage};
-use crate::voxelize::{self, Interior};
+#[cfg(feature = "gpu")]
+use crate::voxelize::gpu::VoxelizeKernels;
+use crate::voxelize::{self, Interior, Voxels};
 
 /// Resolution of the geodesic method where none is asked for, in voxels along the longest axis.
 pub const DEFAULT_RESOLUTION: u32 = 128;
@@ -155,15 +161,7 @@ pub struct Bound {
 /// [`Error::Parameter`], [`Error::UnknownBone`] for an excluded bone that is not there, [`Error::NoBones`] where no bone is
 /// left, [`Error::NoExtent`], [`Error::Cancelled`].
 pub fn bind(mesh: &Mesh, skeleton: &Skeleton, params: &Params, progress: Progress) -> Result<Bound> {
-    params.check()?;
-    let use_bone = usable(skeleton, &params.exclude)?;
-    let mut job = Job { mesh, skeleton, params, use_bone, progress, clock: Instant::now(), report: Report::default() };
-    job.start(Stage::Prepare)?;
-    let weld = mesh.weld();
-    let components = mesh.components(&weld);
-    job.describe(&components);
-    job.end(Stage::Prepare);
-
+    let (mut job, weld, components) = Job::prepare(mesh, skeleton, params, progress)?;
     let rows = match params.method {
         Method::Geodesic => job.geodesic(&weld)?,
         Method::Envelope => {
@@ -175,6 +173,32 @@ pub fn bind(mesh: &Mesh, skeleton: &Skeleton, params: &Params, progress: Progres
             influence::closest(mesh, &weld, skeleton, &job.use_bone, progress)?
         }
     };
+    job.finish(&weld, &components, rows)
+}
+
+/// [`bind`] with voxels, distances and weights found on the caller's device. Submits to the queue in chunks that take at
+/// most some 50 ms a dispatch on a mid-range GPU, and asks `progress` between them. What no bone reaches is filled on the CPU.
+///
+/// Voxels are those of [`bind`], distances the same to 2^-17 voxel a step, weights within 1e-5 before the cap: see
+/// `docs/precision.md`. Methods without voxels run on the CPU. On native targets [`crate::gpu::block_on`] waits for it.
+///
+/// # Errors
+/// Those of [`bind`], [`Error::Limit`] where a stage does not fit the device, [`Error::Device`].
+#[cfg(feature = "gpu")]
+pub async fn bind_on_gpu(
+    device: &wgpu::Device,
+    queue: &wgpu::Queue,
+    mesh: &Mesh,
+    skeleton: &Skeleton,
+    params: &Params,
+    progress: Progress<'_>,
+) -> Result<Bound> {
+    if params.method != Method::Geodesic {
+        return bind(mesh, skeleton, params, progress);
+    }
+    let (mut job, weld, components) = Job::prepare(mesh, skeleton, params, progress)?;
+    job.report.device = device.adapter_info().name;
+    let rows = job.geodesic_on_gpu(device, queue, &weld).await?;
     job.finish(&weld, &components, rows)
 }
 
@@ -199,7 +223,26 @@ struct Job<'a> {
     report: Report,
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    /// Checks, and what every method needs.
+    fn prepare(
+        mesh: &'a Mesh,
+        skeleton: &'a Skeleton,
+        params: &'a Params,
+        progress: Progress<'a>,
+    ) -> Result<(Self, Weld, Components)> {
+        params.check()?;
+        let use_bone = usable(skeleton, &params.exclude)?;
+        let (clock, report) = (Instant::now(), Report::default());
+        let mut job = Self { mesh, skeleton, params, use_bone, progress, clock, report };
+        job.start(Stage::Prepare)?;
+        let weld = mesh.weld();
+        let components = mesh.components(&weld);
+        job.describe(&components);
+        job.end(Stage::Prepare);
+        Ok((job, weld, components))
+    }
+
     fn start(&mut self, stage: Stage) -> Result<()> {
         self.clock = Instant::now();
         self.progress.at(stage, 0.0)
@@ -228,18 +271,60 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Voxels, distances, weights of the welded places.
-    fn geodesic(&mut self, weld: &Weld) -> Result<(Weights, Stats)> {
-        let params = self.params;
-        let resolution = params.resolution.unwrap_or(DEFAULT_RESOLUTION);
-        let grid = Grid::around(&self.mesh.bounds(), resolution)?;
-        self.start(Stage::Voxelize)?;
-        let voxels = voxelize::voxelize(self.mesh, weld, &grid, params.interior, self.progress)?;
-        self.end(Stage::Voxelize);
-        self.report.resolution = resolution;
+    fn grid(&mut self) -> Result<Grid> {
+        self.report.resolution = self.params.resolution.unwrap_or(DEFAULT_RESOLUTION);
+        Grid::around(&self.mesh.bounds(), self.report.resolution)
+    }
+
+    fn describe_voxels(&mut self, voxels: &Voxels) {
         self.report.solid_voxels = voxels.solid.count();
         self.report.interior = Some(format!("{}: {}", interior_name(voxels.interior), voxels.reason));
         self.report.warnings.extend(voxels.warnings.iter().cloned());
+    }
+
+    /// Voxels, distances, weights of the welded places, on the device; the host puts the bones into the voxels.
+    #[cfg(feature = "gpu")]
+    async fn geodesic_on_gpu(
+        &mut self,
+        device: &wgpu::Device,
+        queue: &wgpu::Queue,
+        weld: &Weld,
+    ) -> Result<(Weights, Stats)> {
+        let (params, mesh, progress) = (self.params, self.mesh, self.progress);
+        let grid = self.grid()?;
+        self.start(Stage::Voxelize)?;
+        let kernels = VoxelizeKernels::new(device).await?;
+        let (on_gpu, voxels) = kernels.voxelize(device, queue, mesh, weld, &grid, params.interior, progress).await?;
+        let bricks = kernels.gather(device, queue, &on_gpu.solid).await?;
+        drop(on_gpu);
+        self.end(Stage::Voxelize);
+        self.describe_voxels(&voxels);
+
+        self.start(Stage::Crawl)?;
+        let count = params.limits.max_influences + 1;
+        let seeds = Seeds::find(&grid, &voxels.solid, self.skeleton, &self.use_bone, count, progress)?;
+        self.report.warnings.extend(seeds.warnings.iter().cloned());
+        let kernels = CrawlKernels::new(device, seeds.per_voxel()).await?;
+        let labels = kernels.run(device, queue, &bricks, &seeds, params.neighbors, progress).await?;
+        self.end(Stage::Crawl);
+
+        self.start(Stage::Influence)?;
+        let positions: Vec<_> = weld.first.iter().map(|&vertex| mesh.positions()[vertex as usize]).collect();
+        let surface = Surface { grid: &grid, positions: &positions, diagonal: mesh.bounds().diagonal() };
+        let kernels = InfluenceKernels::new(device, labels.per_voxel()).await?;
+        let weights =
+            kernels.run(device, queue, &bricks, &labels, surface, &params.falloff, &params.limits, progress).await?;
+        weights.read(device, queue).await
+    }
+
+    /// Voxels, distances, weights of the welded places.
+    fn geodesic(&mut self, weld: &Weld) -> Result<(Weights, Stats)> {
+        let params = self.params;
+        let grid = self.grid()?;
+        self.start(Stage::Voxelize)?;
+        let voxels = voxelize::voxelize(self.mesh, weld, &grid, params.interior, self.progress)?;
+        self.end(Stage::Voxelize);
+        self.describe_voxels(&voxels);
 
         self.start(Stage::Crawl)?;
         let count = params.limits.max_influences + 1;
