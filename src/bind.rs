@@ -5,16 +5,16 @@ use std::time::Instant;
 use serde::Serialize;
 
 #[cfg(feature = "gpu")]
-use crate::crawl::gpu::{CrawlKernels, Seeds};
+use crate::bind_gpu::GpuKernels;
+#[cfg(feature = "gpu")]
+use crate::crawl::gpu::Seeds;
 use crate::crawl::{self, Neighbors};
 use crate::error::{Error, Result};
 #[cfg(feature = "gpu")]
-use crate::influence::gpu::{InfluenceKernels, Surface};
+use crate::influence::gpu::Surface;
 use crate::influence::{self, Falloff, Limits, Stats};
 use crate::model::{Bounds, Code, Components, Grid, Mesh, Skeleton, Warning, Weights, Weld};
 use crate::progress::{Progress, Stage};
-#[cfg(feature = "gpu")]
-use crate::voxelize::gpu::VoxelizeKernels;
 use crate::voxelize::{self, Interior, Voxels};
 
 /// Resolution of the geodesic method where none is asked for, in voxels along the longest axis.
@@ -176,7 +176,7 @@ pub fn bind(mesh: &Mesh, skeleton: &Skeleton, params: &Params, progress: Progres
     job.finish(&weld, &components, rows)
 }
 
-/// [`bind`] with voxels, distances and weights found on the caller's device. Submits to the queue in chunks that take at
+/// [`bind`] with voxels, distances and weights found on the device of the kernels. Submits to the queue in chunks that take at
 /// most some 50 ms a dispatch on a mid-range GPU, and asks `progress` between them. What no bone reaches is filled on the CPU.
 ///
 /// Voxels are those of [`bind`], distances the same to 2^-17 voxel a step, weights within 1e-5 before the cap: see
@@ -186,8 +186,7 @@ pub fn bind(mesh: &Mesh, skeleton: &Skeleton, params: &Params, progress: Progres
 /// Those of [`bind`], [`Error::Limit`] where a stage does not fit the device, [`Error::Device`].
 #[cfg(feature = "gpu")]
 pub async fn bind_on_gpu(
-    device: &wgpu::Device,
-    queue: &wgpu::Queue,
+    kernels: &mut GpuKernels,
     mesh: &Mesh,
     skeleton: &Skeleton,
     params: &Params,
@@ -197,13 +196,13 @@ pub async fn bind_on_gpu(
         return bind(mesh, skeleton, params, progress);
     }
     let (mut job, weld, components) = Job::prepare(mesh, skeleton, params, progress)?;
-    job.report.device = device.adapter_info().name;
-    let rows = job.geodesic_on_gpu(device, queue, &weld).await?;
+    job.report.device = kernels.device.adapter_info().name;
+    let rows = job.geodesic_on_gpu(kernels, &weld).await?;
     job.finish(&weld, &components, rows)
 }
 
 /// Which bones may have weights: those that deform and are not excluded.
-fn usable(skeleton: &Skeleton, exclude: &[String]) -> Result<Vec<bool>> {
+pub(crate) fn usable(skeleton: &Skeleton, exclude: &[String]) -> Result<Vec<bool>> {
     let mut use_bone: Vec<bool> = skeleton.bones().iter().map(|b| b.deform).collect();
     for name in exclude {
         let bone = skeleton.find(name).ok_or_else(|| Error::UnknownBone(name.clone()))?;
@@ -284,18 +283,14 @@ impl<'a> Job<'a> {
 
     /// Voxels, distances, weights of the welded places, on the device; the host puts the bones into the voxels.
     #[cfg(feature = "gpu")]
-    async fn geodesic_on_gpu(
-        &mut self,
-        device: &wgpu::Device,
-        queue: &wgpu::Queue,
-        weld: &Weld,
-    ) -> Result<(Weights, Stats)> {
+    async fn geodesic_on_gpu(&mut self, kernels: &mut GpuKernels, weld: &Weld) -> Result<(Weights, Stats)> {
         let (params, mesh, progress) = (self.params, self.mesh, self.progress);
+        let (device, queue) = (&kernels.device.clone(), &kernels.queue.clone());
         let grid = self.grid()?;
         self.start(Stage::Voxelize)?;
-        let kernels = VoxelizeKernels::new(device).await?;
-        let (on_gpu, voxels) = kernels.voxelize(device, queue, mesh, weld, &grid, params.interior, progress).await?;
-        let bricks = kernels.gather(device, queue, &on_gpu.solid).await?;
+        let voxelize = &kernels.voxelize;
+        let (on_gpu, voxels) = voxelize.voxelize(device, queue, mesh, weld, &grid, params.interior, progress).await?;
+        let bricks = voxelize.gather(device, queue, &on_gpu.solid).await?;
         drop(on_gpu);
         self.end(Stage::Voxelize);
         self.describe_voxels(&voxels);
@@ -304,16 +299,15 @@ impl<'a> Job<'a> {
         let count = params.limits.max_influences + 1;
         let seeds = Seeds::find(&grid, &voxels.solid, self.skeleton, &self.use_bone, count, progress)?;
         self.report.warnings.extend(seeds.warnings.iter().cloned());
-        let kernels = CrawlKernels::new(device, seeds.per_voxel()).await?;
-        let labels = kernels.run(device, queue, &bricks, &seeds, params.neighbors, progress).await?;
+        let (crawl, influence) = kernels.for_labels(seeds.per_voxel()).await?;
+        let labels = crawl.run(device, queue, &bricks, &seeds, params.neighbors, progress).await?;
         self.end(Stage::Crawl);
 
         self.start(Stage::Influence)?;
         let positions: Vec<_> = weld.first.iter().map(|&vertex| mesh.positions()[vertex as usize]).collect();
         let surface = Surface { grid: &grid, positions: &positions, diagonal: mesh.bounds().diagonal() };
-        let kernels = InfluenceKernels::new(device, labels.per_voxel()).await?;
-        let weights =
-            kernels.run(device, queue, &bricks, &labels, surface, &params.falloff, &params.limits, progress).await?;
+        let (falloff, limits) = (&params.falloff, &params.limits);
+        let weights = influence.run(device, queue, &bricks, &labels, surface, falloff, limits, progress).await?;
         weights.read(device, queue).await
     }
 

@@ -3,6 +3,8 @@
 #![deny(unsafe_code)]
 
 pub mod bind;
+#[cfg(feature = "gpu")]
+pub mod bind_gpu;
 pub mod crawl;
 pub mod error;
 pub mod geometry;
@@ -13,6 +15,8 @@ pub mod io;
 pub mod model;
 pub mod progress;
 pub mod skin;
+#[cfg(feature = "gpu")]
+pub mod verify;
 pub mod voxelize;
 
 pub use error::{Error, Result};

@@ -99,6 +99,8 @@ struct Cut {
 #[derive(Debug)]
 pub struct InfluenceKernels {
     labels: usize,
+    /// Positions of a step.
+    step: usize,
     weigh: Kernel,
 }
 
@@ -126,7 +128,14 @@ impl InfluenceKernels {
         let count = label_count(labels);
         let parts: Vec<&str> = std::iter::once(count.as_str()).chain(wgsl.iter().copied()).collect();
         let module = Module::new(device, "influence", &parts);
-        Self { labels, weigh: module.kernel(device, "weigh", WORKGROUP, &[]) }
+        let step = (DISPATCH_OPERATIONS / ((8 * labels as u64).pow(2) * PAIR_OPERATIONS)) as usize;
+        Self { labels, step, weigh: module.kernel(device, "weigh", WORKGROUP, &[]) }
+    }
+
+    /// The same with this many positions a step, at least one, for tests of steps.
+    #[doc(hidden)]
+    pub fn with_step(self, step: usize) -> Self {
+        Self { step, ..self }
     }
 
     /// Begins the weighing of positions, vertices or welded places. Each gets as many sets of four places as `limits` ask for.
@@ -223,7 +232,7 @@ impl InfluenceKernels {
             check_fits(device, what, count as u64 * bytes as u64)?;
         }
         let positions: Vec<Position> = surface.positions.iter().map(|p| Position::new(surface.grid, *p)).collect();
-        let step = (DISPATCH_OPERATIONS / ((8 * self.labels as u64).pow(2) * PAIR_OPERATIONS)) as usize;
+        let step = self.step;
         let whole = falloff.power == falloff.power.trunc();
         let params: Vec<InfluenceParams> = (0..count.max(1))
             .step_by(step)
