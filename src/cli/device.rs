@@ -73,8 +73,9 @@ impl Device {
             Err(Error::Device { name, what }) if listed().iter().all(|adapter| *adapter != name) => {
                 let there: Vec<String> = listed().iter().map(|adapter| format!("\"{adapter}\"")).collect();
                 let what = what.split(';').next().unwrap_or_default();
-                let there = if there.is_empty() { "no adapter".to_owned() } else { there.join(", ") };
-                Err(Error::Device { name, what: format!("{what}; there are cpu and {there}") })
+                let there =
+                    if there.is_empty() { "only cpu".to_owned() } else { format!("cpu and {}", there.join(", ")) };
+                Err(Error::Device { name, what: format!("{what}; there is {there}") })
             }
             Err(error) => Err(error),
         }

@@ -116,7 +116,12 @@ impl CrawlKernels {
                 [self.prepare.bind(device, &prepare), self.relax.bind(device, &relax)]
             })
             .collect();
-        let labels = GpuLabels { buffer: labels, per_voxel: self.labels, bones: seeds.bones.clone() };
+        let labels = GpuLabels {
+            buffer: labels,
+            per_voxel: self.labels,
+            bones: seeds.bones.clone(),
+            counters: Counters::default(),
+        };
         Ok(CrawlJob {
             device: device.clone(),
             labels,
@@ -205,7 +210,7 @@ impl CrawlJob {
     /// [`Error::Check`] where [`CrawlJob::status`] has not said that they have come to rest.
     pub fn finish(self) -> Result<GpuLabels> {
         if self.done {
-            Ok(self.labels)
+            Ok(GpuLabels { counters: self.counters, ..self.labels })
         } else {
             Err(Error::Check("the crawl has not come to its end; record more rounds".into()))
         }

@@ -4,7 +4,7 @@ use bytemuck::Pod;
 use glam::UVec3;
 use wgpu::{Buffer, CommandEncoder, Device};
 
-use super::{NO_LABEL, STEPS};
+use super::{Counters, NO_LABEL, STEPS};
 use crate::crawl::Label;
 use crate::error::Result;
 use crate::gpu::Readback;
@@ -18,6 +18,7 @@ pub struct GpuLabels {
     pub(super) buffer: Buffer,
     pub(super) per_voxel: usize,
     pub(super) bones: Vec<u32>,
+    pub(super) counters: Counters,
 }
 
 impl GpuLabels {
@@ -35,6 +36,11 @@ impl GpuLabels {
     /// The bone of each rank.
     pub fn bones(&self) -> &[u32] {
         &self.bones
+    }
+
+    /// What it took to find them.
+    pub fn counters(&self) -> Counters {
+        self.counters
     }
 
     /// Records a read-back of all labels of these bricks.
