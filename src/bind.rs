@@ -4,9 +4,15 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+#[cfg(feature = "gpu")]
+use crate::bind_gpu::GpuKernels;
+#[cfg(feature = "gpu")]
+use crate::crawl::gpu::Seeds;
 use crate::crawl::{self, Neighbors};
 use crate::error::{Error, Result};
 use crate::heat;
+#[cfg(feature = "gpu")]
+use crate::influence::gpu::Surface;
 use crate::influence::{self, Falloff, Limits, Stats};
 use crate::model::{Bounds, Code, Components, Grid, Mesh, Skeleton, Warning, Weights, Weld};
 use crate::progress::{Progress, Stage};
@@ -162,15 +168,7 @@ pub struct Bound {
 /// [`Error::Parameter`], [`Error::UnknownBone`] for an excluded bone that is not there, [`Error::NoBones`] where no bone is
 /// left, [`Error::NoExtent`], [`Error::Cancelled`].
 pub fn bind(mesh: &Mesh, skeleton: &Skeleton, params: &Params, progress: Progress) -> Result<Bound> {
-    params.check()?;
-    let use_bone = usable(skeleton, &params.exclude)?;
-    let mut job = Job { mesh, skeleton, params, use_bone, progress, clock: Instant::now(), report: Report::default() };
-    job.start(Stage::Prepare)?;
-    let weld = mesh.weld();
-    let components = mesh.components(&weld);
-    job.describe(&components);
-    job.end(Stage::Prepare);
-
+    let (mut job, weld, components) = Job::prepare(mesh, skeleton, params, progress)?;
     let rows = match params.method {
         Method::Geodesic => job.geodesic(&weld)?,
         Method::VoxelHeat => job.voxel_heat(&weld)?,
@@ -186,8 +184,33 @@ pub fn bind(mesh: &Mesh, skeleton: &Skeleton, params: &Params, progress: Progres
     job.finish(&weld, &components, rows)
 }
 
+/// [`bind`] with voxels, distances and weights found on the device of the kernels. Submits to the queue in chunks that take at
+/// most some 50 ms a dispatch on a mid-range GPU, and asks `progress` between them. What no bone reaches is filled on the CPU.
+///
+/// Voxels are those of [`bind`], distances the same to 2^-17 voxel a step, weights within 1e-5 before the cap: see
+/// `docs/precision.md`. Methods without voxels run on the CPU. On native targets [`crate::gpu::block_on`] waits for it.
+///
+/// # Errors
+/// Those of [`bind`], [`Error::Limit`] where a stage does not fit the device, [`Error::Device`].
+#[cfg(feature = "gpu")]
+pub async fn bind_on_gpu(
+    kernels: &mut GpuKernels,
+    mesh: &Mesh,
+    skeleton: &Skeleton,
+    params: &Params,
+    progress: Progress<'_>,
+) -> Result<Bound> {
+    if params.method != Method::Geodesic {
+        return bind(mesh, skeleton, params, progress);
+    }
+    let (mut job, weld, components) = Job::prepare(mesh, skeleton, params, progress)?;
+    job.report.device = kernels.device.adapter_info().name;
+    let rows = job.geodesic_on_gpu(kernels, &weld).await?;
+    job.finish(&weld, &components, rows)
+}
+
 /// Which bones may have weights: those that deform and are not excluded.
-fn usable(skeleton: &Skeleton, exclude: &[String]) -> Result<Vec<bool>> {
+pub(crate) fn usable(skeleton: &Skeleton, exclude: &[String]) -> Result<Vec<bool>> {
     let mut use_bone: Vec<bool> = skeleton.bones().iter().map(|b| b.deform).collect();
     for name in exclude {
         let bone = skeleton.find(name).ok_or_else(|| Error::UnknownBone(name.clone()))?;
@@ -207,7 +230,26 @@ struct Job<'a> {
     report: Report,
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    /// Checks, and what every method needs.
+    fn prepare(
+        mesh: &'a Mesh,
+        skeleton: &'a Skeleton,
+        params: &'a Params,
+        progress: Progress<'a>,
+    ) -> Result<(Self, Weld, Components)> {
+        params.check()?;
+        let use_bone = usable(skeleton, &params.exclude)?;
+        let (clock, report) = (Instant::now(), Report::default());
+        let mut job = Self { mesh, skeleton, params, use_bone, progress, clock, report };
+        job.start(Stage::Prepare)?;
+        let weld = mesh.weld();
+        let components = mesh.components(&weld);
+        job.describe(&components);
+        job.end(Stage::Prepare);
+        Ok((job, weld, components))
+    }
+
     fn start(&mut self, stage: Stage) -> Result<()> {
         self.clock = Instant::now();
         self.progress.at(stage, 0.0)
@@ -236,16 +278,18 @@ impl Job<'_> {
         Ok(())
     }
 
+    fn grid(&mut self, resolution: u32) -> Result<Grid> {
+        self.report.resolution = resolution;
+        Grid::around(&self.mesh.bounds(), resolution)
+    }
+
     /// The solid voxels at a resolution.
     fn voxels(&mut self, weld: &Weld, resolution: u32) -> Result<Voxels> {
-        let grid = Grid::around(&self.mesh.bounds(), resolution)?;
+        let grid = self.grid(resolution)?;
         self.start(Stage::Voxelize)?;
         let voxels = voxelize::voxelize(self.mesh, weld, &grid, self.params.interior, self.progress)?;
         self.end(Stage::Voxelize);
-        self.report.resolution = resolution;
-        self.report.solid_voxels = voxels.solid.count();
-        self.report.interior = Some(format!("{}: {}", interior_name(voxels.interior), voxels.reason));
-        self.report.warnings.extend(voxels.warnings.iter().cloned());
+        self.describe_voxels(&voxels);
         Ok(voxels)
     }
 
@@ -273,6 +317,42 @@ impl Job<'_> {
             || heated.scratch(),
             |scratch, place, raw| heated.raw_weights(places[place], scratch, raw),
         )
+    }
+
+    fn describe_voxels(&mut self, voxels: &Voxels) {
+        self.report.solid_voxels = voxels.solid.count();
+        self.report.interior = Some(format!("{}: {}", interior_name(voxels.interior), voxels.reason));
+        self.report.warnings.extend(voxels.warnings.iter().cloned());
+    }
+
+    /// Voxels, distances, weights of the welded places, on the device; the host puts the bones into the voxels.
+    #[cfg(feature = "gpu")]
+    async fn geodesic_on_gpu(&mut self, kernels: &mut GpuKernels, weld: &Weld) -> Result<(Weights, Stats)> {
+        let (params, mesh, progress) = (self.params, self.mesh, self.progress);
+        let (device, queue) = (&kernels.device.clone(), &kernels.queue.clone());
+        let grid = self.grid(params.resolution.unwrap_or(DEFAULT_RESOLUTION))?;
+        self.start(Stage::Voxelize)?;
+        let voxelize = &kernels.voxelize;
+        let (on_gpu, voxels) = voxelize.voxelize(device, queue, mesh, weld, &grid, params.interior, progress).await?;
+        let bricks = voxelize.gather(device, queue, &on_gpu.solid).await?;
+        drop(on_gpu);
+        self.end(Stage::Voxelize);
+        self.describe_voxels(&voxels);
+
+        self.start(Stage::Crawl)?;
+        let count = params.limits.max_influences + 1;
+        let seeds = Seeds::find(&grid, &voxels.solid, self.skeleton, &self.use_bone, count, progress)?;
+        self.report.warnings.extend(seeds.warnings.iter().cloned());
+        let (crawl, influence) = kernels.for_labels(seeds.per_voxel()).await?;
+        let labels = crawl.run(device, queue, &bricks, &seeds, params.neighbors, progress).await?;
+        self.end(Stage::Crawl);
+
+        self.start(Stage::Influence)?;
+        let positions: Vec<_> = weld.first.iter().map(|&vertex| mesh.positions()[vertex as usize]).collect();
+        let surface = Surface { grid: &grid, positions: &positions, diagonal: mesh.bounds().diagonal() };
+        let (falloff, limits) = (&params.falloff, &params.limits);
+        let weights = influence.run(device, queue, &bricks, &labels, surface, falloff, limits, progress).await?;
+        weights.read(device, queue).await
     }
 
     /// Voxels, distances, weights of the welded places.

@@ -3,6 +3,8 @@
 #![deny(unsafe_code)]
 
 pub mod bind;
+#[cfg(feature = "gpu")]
+pub mod bind_gpu;
 pub mod crawl;
 pub mod edit;
 pub mod error;
@@ -16,6 +18,8 @@ pub mod model;
 pub mod progress;
 pub mod render;
 pub mod skin;
+#[cfg(feature = "gpu")]
+pub mod verify;
 pub mod voxelize;
 
 pub use error::{Error, Result};

@@ -211,6 +211,27 @@ fn compare_measures_and_judges() {
     }
 }
 
+/// Whatever adapters there are, or none.
+#[cfg(feature = "gpu")]
+#[test]
+fn devices_are_listed_and_unknown_ones_refused() {
+    let folder = folder();
+    let path = folder.path();
+    let listed: Value = serde_json::from_str(&ok(run(path, &["devices", "--json"])).stdout).unwrap();
+    let names: Vec<&str> = listed.as_array().unwrap().iter().map(|a| a["name"].as_str().unwrap()).collect();
+    let table = ok(run(path, &["devices"])).stdout;
+    let refused = bind(path, &["-o", "o.glb", "--device", "no-such-device"]);
+    assert_eq!(refused.code, Some(5));
+    for name in names.iter().chain(&["cpu"]) {
+        assert!(refused.stderr.contains(name), "{}", refused.stderr);
+        assert!(*name == "cpu" || table.contains(name), "{table}");
+    }
+    for command in ["verify", "bench"] {
+        assert_eq!(run(path, &[command, "--device", "no-such-device"]).code, Some(5), "{command}");
+        assert_eq!(run(path, &[command, "--resolution", "9"]).code, Some(2), "{command}");
+    }
+}
+
 #[test]
 fn help_shows_the_pipeline_and_examples() {
     let folder = folder();

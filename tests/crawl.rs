@@ -1,175 +1,29 @@
 //! The crawl against its definition: bit for bit with the same integers, within derived bounds with f64, and in closed form.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+#[path = "common/mod.rs"]
+mod common;
+
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use common::scenes::{
+    Fixed, bones, center, filled, first_difference, grid, random_point, scene, shape, skeleton, voxels,
+};
+use common::shapes::Random;
 use glam::{DVec3, UVec3};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use skinbind::crawl::seeds::{crossed, touches};
 use skinbind::crawl::{Label, Labels, Neighbors, crawl, reference};
-use skinbind::model::{BitGrid, Bone, Bounds, Code, Grid, Skeleton};
+use skinbind::model::{Bone, Code, Skeleton};
 use skinbind::progress::{Progress, Stage};
-use skinbind::voxelize::{Interior, Voxels};
+use skinbind::voxelize::Voxels;
 
 const UNIT: f64 = 4_294_967_296.0;
-
-// ---------------------------------------------------------------- scenes
-
-/// A grid of 16 voxels along x and so many along y and z, one world unit a voxel times `scale`.
-fn grid(size: UVec3, scale: f64) -> Grid {
-    let half = size.as_dvec3() * 0.5 * scale;
-    let longest = size.max_element();
-    Grid::around(&Bounds { min: -half, max: half }, longest).unwrap()
-}
-
-fn voxels(grid: Grid, solid: BitGrid) -> Voxels {
-    Voxels { grid, surface: solid.clone(), solid, interior: Interior::Flood, reason: "test", warnings: Vec::new() }
-}
-
-fn filled(grid: &Grid, keep: impl Fn(UVec3) -> bool) -> BitGrid {
-    let mut solid = BitGrid::new(grid.dims());
-    reference::voxels(grid.dims()).filter(|&v| keep(v)).for_each(|v| solid.set(v));
-    solid
-}
-
-fn scene(size: UVec3, keep: impl Fn(UVec3) -> bool) -> Voxels {
-    let grid = grid(size, 1.0);
-    let solid = filled(&grid, keep);
-    voxels(grid, solid)
-}
-
-/// Centre of a voxel, in the world.
-fn center(grid: &Grid, v: UVec3) -> DVec3 {
-    grid.to_world(v.as_dvec3() + 0.5)
-}
-
-fn skeleton(ends: &[(DVec3, DVec3)]) -> Skeleton {
-    // Names in an order unlike that of the bones, so that ranks and indices differ.
-    let name = |i: usize| format!("{}{i}", ["m", "z", "a"][i % 3]);
-    let bone =
-        |(i, &(head, tail)): (usize, &(DVec3, DVec3))| Bone { name: name(i), head, tail, parent: None, deform: true };
-    Skeleton::new(ends.iter().enumerate().map(bone).collect()).unwrap()
-}
+const EXACT: Fixed = Fixed { bits: 32 };
 
 fn run(v: &Voxels, s: &Skeleton, labels: usize, neighbors: Neighbors) -> Labels {
     crawl(v, s, &vec![true; s.len()], labels, neighbors, Progress::NONE).unwrap().0
-}
-
-/// Numbers that look random (Steele et al. 2014, "splitmix").
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ z >> 31) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn point(&mut self, grid: &Grid, beyond: f64) -> DVec3 {
-        let d = grid.dims().as_dvec3();
-        let g = DVec3::new(self.next(), self.next(), self.next()) * (d + 2.0 * beyond) - beyond;
-        grid.to_world(g)
-    }
-}
-
-/// Shapes of many kinds, by number.
-fn shape(kind: usize, size: UVec3, random: &mut Random) -> Voxels {
-    let g = grid(size, 1.0);
-    let density = [0.08, 0.25, 0.5, 0.8, 0.97][kind % 5];
-    let solid = match kind / 5 % 6 {
-        0 => {
-            let mut solid = BitGrid::new(g.dims());
-            reference::voxels(g.dims()).for_each(|v| {
-                if random.next() < density {
-                    solid.set(v);
-                }
-            });
-            solid
-        }
-        // Thin sheets, a U-bend, a serpentine, a full box, a ball with holes.
-        1 => filled(&g, |v| (v.x + 2 * v.y + v.z) % 7 < 2),
-        2 => filled(&g, |v| v.y < 3 || v.x < 4 || v.x > g.dims().x - 5),
-        3 => filled(&g, |v| v.y % 2 == 0 || v.x == if v.y % 4 == 1 { 0 } else { g.dims().x - 1 }),
-        4 => filled(&g, |_| true),
-        _ => filled(&g, |v| {
-            let away = v.as_dvec3() - g.dims().as_dvec3() / 2.0;
-            away.length() < 8.0 && (v.x * 7 + v.y * 5 + v.z * 3) % 11 > 2
-        }),
-    };
-    voxels(g, solid)
-}
-
-fn bones(random: &mut Random, grid: &Grid, count: usize) -> Skeleton {
-    let mut ends = Vec::new();
-    for i in 0..count {
-        let head = random.point(grid, if i % 7 == 6 { 20.0 } else { 0.0 });
-        let tail = match i % 3 {
-            0 => head,
-            _ => random.point(grid, 3.0),
-        };
-        ends.push((head, tail));
-        // A mirrored twin now and then: ties.
-        if i % 4 == 0 {
-            let mirror = DVec3::new(-1.0, 1.0, 1.0);
-            ends.push((head * mirror, tail * mirror));
-        }
-    }
-    ends.truncate(count);
-    skeleton(&ends)
-}
-
-// ---------------------------------------------------------------- oracles
-
-/// Fixed-point distance of every voxel from one bone, by Dijkstra; with the number of steps on the way.
-fn fixed(v: &Voxels, bone: &Bone, neighbors: Neighbors) -> Vec<Option<(u64, u32)>> {
-    let dims = v.grid.dims();
-    let mut found: Vec<Option<(u64, u32)>> = vec![None; v.grid.len() as usize];
-    let mut heap = BinaryHeap::new();
-    for (voxel, d) in reference::start(&v.grid, &v.solid, bone) {
-        heap.push(Reverse(((d * UNIT).round() as u64, 0u32, voxel.to_array())));
-    }
-    while let Some(Reverse((d, steps, voxel))) = heap.pop() {
-        let voxel = UVec3::from_array(voxel);
-        let at = &mut found[reference::place(dims, voxel)];
-        if at.is_some() {
-            continue;
-        }
-        *at = Some((d, steps));
-        for (next, apart) in reference::around(&v.solid, neighbors, voxel) {
-            if found[reference::place(dims, next)].is_none() {
-                heap.push(Reverse((d + (apart * UNIT).round() as u64, steps + 1, next.to_array())));
-            }
-        }
-    }
-    found
-}
-
-fn exact(v: &Voxels, s: &Skeleton, labels: usize, neighbors: Neighbors) -> Vec<Vec<Label>> {
-    let mut all: Vec<Vec<(u64, u32, u32)>> = vec![Vec::new(); v.grid.len() as usize];
-    for (b, bone) in s.bones().iter().enumerate() {
-        for (at, found) in all.iter_mut().zip(fixed(v, bone, neighbors)) {
-            at.extend(found.map(|(d, _)| (d, s.rank(b), b as u32)));
-        }
-    }
-    let label = |&(d, _, bone): &(u64, u32, u32)| Label { bone, distance: d as f64 / UNIT };
-    all.iter_mut()
-        .map(|at| {
-            at.sort_unstable();
-            at.iter().take(labels).map(label).collect()
-        })
-        .collect()
-}
-
-fn first_difference(v: &Voxels, found: &Labels, expected: &[Vec<Label>]) -> Option<String> {
-    reference::voxels(v.grid.dims()).zip(expected).find_map(|(voxel, expected)| {
-        let found: Vec<Label> = found.at(voxel).collect();
-        (found != *expected).then(|| format!("{voxel}: {found:?}, expected {expected:?}"))
-    })
 }
 
 // ---------------------------------------------------------------- against the oracles
@@ -183,9 +37,9 @@ fn every_shape_bit_for_bit() {
             let v = shape(kind, size, &mut random);
             let s = bones(&mut random, &v.grid, [1, 3, 9, 24][kind % 4]);
             let labels = 2 + kind % 8;
-            let expected = exact(&v, &s, labels, neighbors);
+            let expected = EXACT.labels(&v, &s, labels, neighbors);
             let found = run(&v, &s, labels, neighbors);
-            let difference = first_difference(&v, &found, &expected);
+            let difference = first_difference(&v, |v| found.at(v), &expected);
             assert_eq!(difference, None, "shape {kind}, {neighbors:?}, {labels} labels, {} bones", s.len());
         }
     }
@@ -197,14 +51,14 @@ fn the_comparison_notices_one_wrong_label() {
     let v = shape(3, UVec3::new(16, 9, 9), &mut random);
     let s = bones(&mut random, &v.grid, 6);
     let found = run(&v, &s, 4, Neighbors::TwentySix);
-    let mut expected = exact(&v, &s, 4, Neighbors::TwentySix);
-    assert_eq!(first_difference(&v, &found, &expected), None);
+    let mut expected = EXACT.labels(&v, &s, 4, Neighbors::TwentySix);
+    assert_eq!(first_difference(&v, |v| found.at(v), &expected), None);
     let at = expected.iter().position(|l| l.len() == 4).unwrap();
     expected[at][3].distance += 1.0 / UNIT;
-    assert!(first_difference(&v, &found, &expected).is_some());
+    assert!(first_difference(&v, |v| found.at(v), &expected).is_some());
     expected[at][3].distance -= 1.0 / UNIT;
     expected[at].swap(0, 1);
-    assert!(first_difference(&v, &found, &expected).is_some());
+    assert!(first_difference(&v, |v| found.at(v), &expected).is_some());
 }
 
 proptest! {
@@ -217,7 +71,7 @@ proptest! {
         let s = bones(&mut random, &v.grid, count);
         let neighbors = if six { Neighbors::Six } else { Neighbors::TwentySix };
         let found = run(&v, &s, labels, neighbors);
-        prop_assert_eq!(first_difference(&v, &found, &exact(&v, &s, labels, neighbors)), None);
+        prop_assert_eq!(first_difference(&v, |v| found.at(v), &EXACT.labels(&v, &s, labels, neighbors)), None);
     }
 
     #[test]
@@ -226,7 +80,7 @@ proptest! {
         let dims = UVec3::new(13, 9, 17);
         let step = [1, 64, 256][snap as usize];
         let mut end = || {
-            let p = DVec3::new(random.next() * 23.0 - 5.0, random.next() * 19.0 - 5.0, random.next() * 27.0 - 5.0);
+            let p = DVec3::new(random.unit() * 23.0 - 5.0, random.unit() * 19.0 - 5.0, random.unit() * 27.0 - 5.0);
             (p * 256.0).as_ivec3() / step * step
         };
         let (p, q) = (end(), end());
@@ -249,8 +103,8 @@ fn agrees_with_f64_within_rounding() {
         let used: Vec<bool> = (0..s.len()).map(|b| b % 5 != 3).collect();
         let (found, _) = crawl(&v, &s, &used, 5, Neighbors::TwentySix, Progress::NONE).unwrap();
         let expected = reference::labels(&v.grid, &v.solid, &s, &used, 5, Neighbors::TwentySix);
-        let longest = s.bones().iter().flat_map(|b| fixed(&v, b, Neighbors::TwentySix)).flatten().map(|(_, n)| n).max();
-        let bound = f64::from(longest.unwrap() + 1) * (0.5 / UNIT + 0.5f64.powi(45));
+        let longest = EXACT.longest(&v, &s, Neighbors::TwentySix);
+        let bound = f64::from(longest + 1) * (0.5 / UNIT + 0.5f64.powi(45));
         let off = |scale: f64| {
             let mut worst = 0.0f64;
             for (voxel, expected) in reference::voxels(v.grid.dims()).zip(&expected) {
@@ -284,8 +138,8 @@ fn threads_change_nothing() {
             assert!(one.at(voxel).eq(many.at(voxel)), "{threads} threads: {voxel}");
         }
     }
-    let expected = exact(&v, &s, 5, Neighbors::TwentySix);
-    assert_eq!(first_difference(&v, &one, &expected), None);
+    let expected = EXACT.labels(&v, &s, 5, Neighbors::TwentySix);
+    assert_eq!(first_difference(&v, |v| one.at(v), &expected), None);
 }
 
 // ---------------------------------------------------------------- closed forms
@@ -360,8 +214,9 @@ fn a_long_maze_is_not_cut_off() {
     let from = UVec3::ZERO;
     let s = skeleton(&[(center(&v.grid, from), center(&v.grid, from))]);
     let found = run(&v, &s, 2, Neighbors::Six).at(last).next().unwrap().distance;
-    let steps =
-        fixed(&v, &s.bones()[0], Neighbors::Six)[reference::place(v.grid.dims(), last)].unwrap().0 as f64 / UNIT;
+    let steps = EXACT.distances(&v, &s.bones()[0], Neighbors::Six)[reference::place(v.grid.dims(), last)].unwrap().0
+        as f64
+        / UNIT;
     assert_eq!(found, steps);
     assert!(found > 65_536.0, "{found} fits the packed keys and tests nothing");
 }
@@ -444,8 +299,9 @@ fn starts_are_the_same_at_any_scale_and_mirrored() {
 fn as_many_bones_as_files_can_name() {
     let v = scene(UVec3::new(40, 40, 40), |v| (v.x + v.y + v.z) % 3 != 0);
     let mut random = Random(8);
-    let ends: Vec<(DVec3, DVec3)> =
-        (0..65_535).map(|_| (random.point(&v.grid, 1.0), random.point(&v.grid, 1.0))).collect();
+    let ends: Vec<(DVec3, DVec3)> = (0..65_535)
+        .map(|_| (random_point(&mut random, &v.grid, 1.0), random_point(&mut random, &v.grid, 1.0)))
+        .collect();
     let s = skeleton(&ends);
     let found = run(&v, &s, 17, Neighbors::TwentySix);
     for voxel in reference::voxels(v.grid.dims()).filter(|&v2| v.solid.get(v2)) {

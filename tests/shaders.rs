@@ -6,14 +6,25 @@ use std::path::Path;
 
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use naga::{AddressSpace, ArraySize, Module, TypeInner};
+use skinbind::crawl::MAX_LABELS;
+use skinbind::crawl::gpu::{CrawlParams, FARTHEST, LENGTHS, NO_LABEL, WGSL as CRAWL_WGSL, label_count};
 use skinbind::gpu::required_limits;
+use skinbind::influence::gpu::{InfluenceParams, Position, WGSL as INFLUENCE_WGSL};
 use skinbind::voxelize::gpu::{
     BRICKS_WGSL, Brick, BrickParams, FloodParams, INTERIOR_WGSL, SURFACE_WGSL, SurfaceParams,
 };
 
+/// As many labels as there can be: the most memory that a shader takes.
+const LABELS: &str = "const LABELS: u32 = 17u;\n";
+
 /// The shaders as they are handed to the device: the file's name and its parts.
-const SHADERS: [(&str, &[&str]); 3] =
-    [("voxelize.wgsl", &SURFACE_WGSL), ("interior.wgsl", &INTERIOR_WGSL), ("bricks.wgsl", &BRICKS_WGSL)];
+const SHADERS: [(&str, &[&str]); 5] = [
+    ("voxelize.wgsl", &SURFACE_WGSL),
+    ("interior.wgsl", &INTERIOR_WGSL),
+    ("bricks.wgsl", &BRICKS_WGSL),
+    ("crawl.wgsl", &[LABELS, CRAWL_WGSL[0], CRAWL_WGSL[1], CRAWL_WGSL[2]]),
+    ("influence.wgsl", &[LABELS, INFLUENCE_WGSL[0], INFLUENCE_WGSL[1], INFLUENCE_WGSL[2]]),
+];
 
 fn parsed(name: &str) -> Module {
     let (_, parts) = SHADERS.iter().find(|(shader, _)| *shader == name).expect("a shader");
@@ -96,4 +107,31 @@ fn structs_are_laid_out_as_on_the_host() {
         BrickParams: dims, words_per_row, extent, first_slice, first_place, places, first_block, blocks
     );
     assert_same_layout!(&bricks, Brick: place, first_voxel, mask);
+    let (crawl, influence) = (parsed("crawl.wgsl"), parsed("influence.wgsl"));
+    assert_same_layout!(&crawl, CrawlParams: extent, bricks, most_axes, colour, ring, batch, seeded);
+    assert_same_layout!(&crawl, Brick: place, first_voxel, mask);
+    assert_same_layout!(&influence, Brick: place, first_voxel, mask);
+    assert_same_layout!(
+        &influence,
+        InfluenceParams: extent, positions, scale, floor, smoothing, power, whole_power, most, places, threshold,
+        considered, is_short, first
+    );
+    assert_same_layout!(&influence, Position: low_x, low_y, low_z, beyond_x, beyond_y, beyond_z);
+}
+
+#[test]
+fn constants_are_those_of_the_host() {
+    assert_eq!(LABELS, label_count(MAX_LABELS));
+    let text = CRAWL_WGSL.concat();
+    let [face, edge, corner] = LENGTHS;
+    for constant in [
+        format!("LENGTHS: vec3<u32> = vec3({face}u, {edge}u, {corner}u)"),
+        format!("FARTHEST: u32 = {FARTHEST:#x}u"),
+        format!("NO_LABEL: vec2<u32> = vec2({:#x}u, {:#x}u)", NO_LABEL[0], NO_LABEL[1]),
+    ] {
+        assert!(text.contains(&constant), "{constant}");
+    }
+    for (axes, length) in (1..).zip(LENGTHS) {
+        assert_eq!(length, (65_536.0 * f64::from(axes).sqrt()).round() as u32);
+    }
 }

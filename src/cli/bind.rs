@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::ValueEnum;
-use skinbind::bind::{self, Bound, Method, Params, Report, Seconds};
+use skinbind::bind::{Bound, Method, Params, Report, Seconds};
 use skinbind::crawl::Neighbors;
 use skinbind::heat;
 use skinbind::influence::{Falloff, Limits};
@@ -18,9 +18,10 @@ use skinbind::progress::{Progress, Stage};
 use skinbind::voxelize::Interior;
 use skinbind::{Error, Result};
 
+use super::device::Device;
 use super::input::{self, Bones, Input, Kind};
 use super::progress::Bar;
-use super::{Context, device, screen};
+use super::{Context, screen};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -71,7 +72,8 @@ pub struct Args {
     /// Weights below this are dropped.
     #[arg(long, value_name = "T", default_value_t = Limits::default().threshold, allow_negative_numbers = true)]
     threshold: f64,
-    /// Where to compute: auto or cpu.
+    /// Where to compute: auto (a hardware GPU that holds it, else the CPU), cpu, gpu, or a part of an adapter's name
+    /// (`skinbind devices` lists them).
     #[arg(long, value_name = "NAME", default_value = "auto")]
     device: String,
     /// Give this bone no weight. May be repeated.
@@ -203,7 +205,7 @@ pub fn targets_of(outputs: &[PathBuf]) -> Result<Vec<PathBuf>> {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let params = args.params();
     params.check()?;
-    let device = device(&args.device)?;
+    let device = Device::open(&args.device, args.quiet)?;
     output::check(&args.targets()?, args.force)?;
 
     let bar = Bar::new(context, args.quiet);
@@ -214,9 +216,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let (mut input, bones) = read(args)?;
     let read_seconds = clock.elapsed().as_secs_f64();
 
-    let bound = bind::bind(&input.mesh, &bones.skeleton, &params, progress).map_err(|e| blame(e, args))?;
+    let bound = device.bind(&input.mesh, &bones.skeleton, &params, args.quiet, progress).map_err(|e| blame(e, args))?;
     let Bound { weights, mut report } = bound;
-    report.device = device.to_owned();
     report.warnings.splice(0..0, input.warnings.drain(..).chain(bones.warnings.iter().cloned()));
 
     let clock = Instant::now();

@@ -1,8 +1,13 @@
 //! The command line: one file a command; this one has what they share, down to the exit codes.
 
+#[cfg(feature = "gpu")]
+mod bench;
 mod bind;
 mod compare;
 mod demo;
+mod device;
+#[cfg(feature = "gpu")]
+mod devices;
 mod edit;
 mod input;
 mod inspect;
@@ -14,6 +19,8 @@ mod render;
 mod rigged;
 mod screen;
 mod transfer;
+#[cfg(feature = "gpu")]
+mod verify;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -63,6 +70,12 @@ enum Command {
     Transfer(transfer::Args),
     Demo(demo::Args),
     Makehuman(makehuman::Args),
+    #[cfg(feature = "gpu")]
+    Devices(devices::Args),
+    #[cfg(feature = "gpu")]
+    Verify(verify::Args),
+    #[cfg(feature = "gpu")]
+    Bench(bench::Args),
 }
 
 /// What the surroundings give a command.
@@ -100,6 +113,12 @@ pub fn main(peak_bytes: fn() -> u64) -> ExitCode {
         Command::Transfer(args) => transfer::run(&args, &context),
         Command::Demo(args) => demo::run(&args, &context),
         Command::Makehuman(args) => makehuman::run(&args, &context),
+        #[cfg(feature = "gpu")]
+        Command::Devices(args) => devices::run(&args),
+        #[cfg(feature = "gpu")]
+        Command::Verify(args) => verify::run(&args, &context),
+        #[cfg(feature = "gpu")]
+        Command::Bench(args) => bench::run(&args, &context),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -118,19 +137,6 @@ fn exit_code(error: &Error) -> u8 {
         Error::Check(_) => 6,
         Error::Cancelled => 130,
         _ => 3,
-    }
-}
-
-/// The device of this name; so far there is one.
-///
-/// # Errors
-/// [`Error::Device`] for another name.
-fn device(name: &str) -> Result<&'static str> {
-    match name {
-        "auto" | "cpu" => Ok("cpu"),
-        _ => {
-            Err(Error::Device { name: name.to_owned(), what: "there is no such device; there are auto and cpu".into() })
-        }
     }
 }
 
@@ -157,7 +163,7 @@ mod tests {
             (Error::Cancelled, 130),
             (Error::Check(String::new()), 6),
             (Error::Exists("x".into()), 4),
-            (device("no-such").unwrap_err(), 5),
+            (Error::Device { name: "no-such".into(), what: String::new() }, 5),
         ] {
             assert_eq!(exit_code(&error.in_file("a file")), code);
         }

@@ -4,6 +4,8 @@
 //! that keeps the nearest few of each voxel. `docs/crawl.md` has the method and the proof that nothing is lost.
 
 mod cpu;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 mod key;
 mod moves;
 pub mod reference;
@@ -106,20 +108,12 @@ pub fn crawl(
     neighbors: Neighbors,
     progress: Progress,
 ) -> Result<(Labels, Vec<Warning>)> {
-    if !(MIN_LABELS..=MAX_LABELS).contains(&labels) {
-        let allowed = "it must be from 2 to 17";
-        return Err(Error::Parameter { name: "labels", value: labels.to_string(), allowed });
-    }
-    if use_bone.len() != skeleton.len() {
-        let (found, expected) = (use_bone.len(), skeleton.len());
-        return Err(Error::Length { what: "use of bones", found, expected });
-    }
+    let used = used_bones(skeleton, use_bone, labels)?;
     let bricks = Bricks::new(&voxels.solid);
     let mut bones = vec![0; skeleton.len()];
     for bone in 0..skeleton.len() {
         bones[skeleton.rank(bone) as usize] = bone as u32;
     }
-    let used: Vec<usize> = (0..skeleton.len()).filter(|&b| use_bone[b]).collect();
     let per_voxel = labels.min(used.len());
     let job = cpu::Job { grid: &voxels.grid, bricks: &bricks, skeleton, used: &used, per_voxel, neighbors, progress };
     let (keys, outside) = match job.run::<u64>()? {
@@ -131,6 +125,19 @@ pub fn crawl(
     };
     let warnings = outside.iter().map(|&(bone, far)| bone_outside(&voxels.grid, skeleton, bone, far)).collect();
     Ok((Labels { bricks, per_voxel, keys, bones }, warnings))
+}
+
+/// The bones that take part, once what was asked for is checked.
+fn used_bones(skeleton: &Skeleton, use_bone: &[bool], labels: usize) -> Result<Vec<usize>> {
+    if !(MIN_LABELS..=MAX_LABELS).contains(&labels) {
+        let allowed = "it must be from 2 to 17";
+        return Err(Error::Parameter { name: "labels", value: labels.to_string(), allowed });
+    }
+    if use_bone.len() != skeleton.len() {
+        let (found, expected) = (use_bone.len(), skeleton.len());
+        return Err(Error::Length { what: "use of bones", found, expected });
+    }
+    Ok((0..skeleton.len()).filter(|&b| use_bone[b]).collect())
 }
 
 fn bone_outside(grid: &Grid, skeleton: &Skeleton, bone: usize, voxels: f64) -> Warning {

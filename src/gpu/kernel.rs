@@ -94,6 +94,14 @@ impl Kernel {
         }
         Ok(())
     }
+
+    /// Records a dispatch whose numbers of workgroups along x, y and z the device finds at the start of a buffer. The
+    /// buffer must not be bound for writing in the same dispatch, and no number may be above 65,535: such a dispatch does nothing.
+    pub fn dispatch_indirect(&self, pass: &mut ComputePass, bind: &BindGroup, groups: &wgpu::Buffer) {
+        pass.set_pipeline(&self.pipeline);
+        pass.set_bind_group(0, bind, &[]);
+        pass.dispatch_workgroups_indirect(groups, 0);
+    }
 }
 
 /// Workgroups along x and y, both at most 65,535, whose product is at least `groups` and hardly more; none where

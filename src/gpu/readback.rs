@@ -56,6 +56,11 @@ impl Readback {
         block_on(&device, self.read())
     }
 
+    /// Whether there are no bytes to read.
+    pub fn is_empty(&self) -> bool {
+        self.staging.size() == 0
+    }
+
     pub(crate) fn device(&self) -> &Device {
         &self.device
     }

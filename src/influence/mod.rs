@@ -8,6 +8,8 @@ mod cpu;
 mod envelope;
 mod fill;
 mod finish;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 pub mod pack;
 pub mod reference;
 mod unreached;
@@ -73,5 +75,12 @@ pub trait LabelSource: Sync {
 impl LabelSource for Labels {
     fn at(&self, voxel: UVec3) -> impl Iterator<Item = Label> + '_ {
         Labels::at(self, voxel)
+    }
+}
+
+#[cfg(feature = "gpu")]
+impl LabelSource for crate::crawl::gpu::HostLabels {
+    fn at(&self, voxel: UVec3) -> impl Iterator<Item = Label> + '_ {
+        crate::crawl::gpu::HostLabels::at(self, voxel)
     }
 }

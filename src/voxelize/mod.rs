@@ -84,20 +84,9 @@ pub fn voxelize(mesh: &Mesh, weld: &Weld, grid: &Grid, interior: Interior, progr
     let (surface, shape) = rayon::join(|| surface::surface(mesh, grid, progress), || closed::examine(mesh, weld));
     let surface = surface?;
     progress.at(Stage::Interior, 0.0)?;
-    let open = !shape.open_edges.is_empty();
-    let (interior, reason) = match interior {
-        Interior::Flood => (Interior::Flood, "asked for"),
-        Interior::Winding => (Interior::Winding, "asked for"),
-        Interior::Auto if open => (Interior::Winding, "the surface has open edges"),
-        Interior::Auto => (Interior::Flood, "the surface is closed"),
-    };
+    let (interior, reason) = choose(interior, &shape);
     let solid = match interior {
-        Interior::Winding => {
-            let hull = parts::Hull::new(mesh, weld, grid, &shape.open_edges);
-            let mut solid = interior::winding(&hull, &surface, progress)?;
-            solid.words_mut().iter_mut().zip(surface.words()).for_each(|(s, b)| *s |= b);
-            solid
-        }
+        Interior::Winding => winding_solid(mesh, weld, grid, &shape, &surface, progress)?,
         _ => complement(flood::outside(&surface, progress)?),
     };
     let mut warnings = Vec::new();
@@ -106,6 +95,31 @@ pub fn voxelize(mesh: &Mesh, weld: &Weld, grid: &Grid, interior: Interior, progr
     warnings.extend(touching::find(mesh, weld, grid, &solid));
     progress.at(Stage::Interior, 1.0)?;
     Ok(Voxels { grid: *grid, surface, solid, interior, reason, warnings })
+}
+
+/// How the inside of this surface is found, and why so.
+fn choose(interior: Interior, shape: &Closedness) -> (Interior, &'static str) {
+    match interior {
+        Interior::Flood => (Interior::Flood, "asked for"),
+        Interior::Winding => (Interior::Winding, "asked for"),
+        Interior::Auto if !shape.open_edges.is_empty() => (Interior::Winding, "the surface has open edges"),
+        Interior::Auto => (Interior::Flood, "the surface is closed"),
+    }
+}
+
+/// The surface, and what it winds around.
+fn winding_solid(
+    mesh: &Mesh,
+    weld: &Weld,
+    grid: &Grid,
+    shape: &Closedness,
+    surface: &BitGrid,
+    progress: Progress,
+) -> Result<BitGrid> {
+    let hull = parts::Hull::new(mesh, weld, grid, &shape.open_edges);
+    let mut solid = interior::winding(&hull, surface, progress)?;
+    solid.words_mut().iter_mut().zip(surface.words()).for_each(|(s, b)| *s |= b);
+    Ok(solid)
 }
 
 /// The voxels of the surface alone: [`voxelize`] without the inside.

@@ -8,7 +8,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use skinbind::gpu::{Context, Selector};
+use skinbind::gpu::{BitBuffer, Context, Selector, catch_blocking};
+use skinbind::model::BitGrid;
+use skinbind::voxelize::gpu::{BrickKernels, GpuBricks};
 
 /// A test on a device.
 pub type Test = fn(&Context);
@@ -42,6 +44,24 @@ pub fn run(tests: &[(&str, Test)]) -> ExitCode {
 /// The most bytes that the device binds at once.
 pub fn whole(context: &Context) -> u64 {
     context.device.limits().max_storage_buffer_binding_size
+}
+
+/// Solid voxels as bricks on the device.
+pub fn gather(context: &Context, solid: &BitGrid) -> GpuBricks {
+    let (device, queue) = (&context.device, &context.queue);
+    catch_blocking(device, "test", || {
+        let kernels = BrickKernels::new(device);
+        let bits = BitBuffer::upload(device, queue, "solid", solid, whole(context))?;
+        let mut encoder = device.create_command_encoder(&Default::default());
+        let mut job = kernels.count(device, &mut encoder, &bits)?;
+        queue.submit([encoder.finish()]);
+        let totals = job.totals_blocking()?;
+        let mut encoder = device.create_command_encoder(&Default::default());
+        let bricks = job.write(&kernels, &mut encoder, &bits, totals)?;
+        queue.submit([encoder.finish()]);
+        Ok(bricks)
+    })
+    .expect("bricks")
 }
 
 /// The parts of a shader with one piece of text changed where it first stands in a part, to see whether a test notices.

@@ -3,4 +3,5 @@
 // Each test file is a program of its own and uses a part of these.
 #![allow(dead_code)]
 
+pub mod scenes;
 pub mod shapes;

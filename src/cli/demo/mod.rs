@@ -59,8 +59,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let update = |stage, fraction| bar.update(stage, fraction);
     let progress = Progress::new(&update);
     progress.at(Stage::Prepare, 0.0)?;
-    let mesh = body::mesh()?;
-    let skeleton = rig::skeleton()?;
+    let (mesh, skeleton) = character()?;
     let falloff = Falloff { power: FALLOFF_POWER, ..Falloff::default() };
     let params = Params { resolution: Some(RESOLUTION), falloff, ..Params::default() };
     let Bound { weights, report } = bind::bind(&mesh, &skeleton, &params, progress)?;
@@ -77,6 +76,14 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     screen::warn(&report.warnings);
     let seconds = report.seconds.of("total").unwrap_or_default();
     screen::print(&next_steps(&args.folder, &mesh, &skeleton, seconds))
+}
+
+/// The body and its bones.
+///
+/// # Errors
+/// None, as long as they are what they are.
+pub fn character() -> Result<(Mesh, Skeleton)> {
+    Ok((body::mesh()?, rig::skeleton()?))
 }
 
 /// The character as it waves, all its bones in colours, and the weights of one.

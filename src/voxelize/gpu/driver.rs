@@ -83,15 +83,7 @@ impl VoxelizeKernels {
         let (surface, solid) = match inside {
             Inside::Flood => self.flooded(device, queue, surface, progress).await?,
             Inside::Known(bits) => {
-                let max_binding = surface.max_binding();
-                let join = || {
-                    let inside = BitBuffer::upload(device, queue, "solid voxels", bits, max_binding)?;
-                    let mut encoder = device.create_command_encoder(&Default::default());
-                    let solid = self.interior.join(device, &mut encoder, &surface, inside)?;
-                    queue.submit([encoder.finish()]);
-                    Ok(solid)
-                };
-                let solid = catch(device, "joining surface and inside", join).await?;
+                let solid = self.joined(device, queue, &surface, bits).await?;
                 (surface, solid)
             }
         };
@@ -99,7 +91,25 @@ impl VoxelizeKernels {
         Ok(GpuVoxels { grid: *grid, surface, solid })
     }
 
-    async fn surface_bits(
+    /// The surface joined with an inside that was found elsewhere.
+    pub(super) async fn joined(
+        &self,
+        device: &Device,
+        queue: &Queue,
+        surface: &BitBuffer,
+        inside: &BitGrid,
+    ) -> Result<BitBuffer> {
+        let join = || {
+            let inside = BitBuffer::upload(device, queue, "solid voxels", inside, surface.max_binding())?;
+            let mut encoder = device.create_command_encoder(&Default::default());
+            let solid = self.interior.join(device, &mut encoder, surface, inside)?;
+            queue.submit([encoder.finish()]);
+            Ok(solid)
+        };
+        catch(device, "joining surface and inside", join).await
+    }
+
+    pub(super) async fn surface_bits(
         &self,
         device: &Device,
         queue: &Queue,

@@ -8,6 +8,7 @@ mod driver;
 mod interior;
 mod plan;
 mod surface;
+mod whole;
 
 pub use bricks::{
     ABSENT, Brick, BrickJob, BrickKernels, BrickParams, BrickTotals, EDGE, GpuBricks, WGSL as BRICKS_WGSL,

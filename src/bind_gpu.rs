@@ -1,0 +1,43 @@
+//! The kernels that a bind on a GPU needs, kept from bind to bind: what [`crate::bind::bind_on_gpu`] works with.
+
+use wgpu::{Device, Queue};
+
+use crate::crawl::gpu::CrawlKernels;
+use crate::error::Result;
+use crate::influence::gpu::InfluenceKernels;
+use crate::voxelize::gpu::VoxelizeKernels;
+
+/// A device, its queue, and the kernels compiled for it so far. Make one and keep it: compiling takes longer than a small bind.
+#[derive(Debug)]
+pub struct GpuKernels {
+    pub device: Device,
+    pub queue: Queue,
+    pub voxelize: VoxelizeKernels,
+    /// Those that are compiled for a number of labels, the last one that was asked for.
+    labelled: Option<(CrawlKernels, InfluenceKernels)>,
+}
+
+impl GpuKernels {
+    /// Compiles what does not depend on parameters. The device and queue are the caller's; wgpu's are cheap to clone.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] where the device does not take the kernels.
+    pub async fn new(device: &Device, queue: &Queue) -> Result<Self> {
+        let voxelize = VoxelizeKernels::new(device).await?;
+        Ok(Self { device: device.clone(), queue: queue.clone(), voxelize, labelled: None })
+    }
+
+    /// The kernels for a number of labels a voxel, compiled if they are not those of the last time.
+    ///
+    /// # Errors
+    /// As for [`CrawlKernels::new`].
+    pub async fn for_labels(&mut self, labels: usize) -> Result<(&CrawlKernels, &InfluenceKernels)> {
+        if self.labelled.as_ref().is_none_or(|(crawl, _)| crawl.labels() != labels) {
+            let crawl = CrawlKernels::new(&self.device, labels).await?;
+            let influence = InfluenceKernels::new(&self.device, labels).await?;
+            self.labelled = Some((crawl, influence));
+        }
+        let (crawl, influence) = self.labelled.as_ref().expect("just made");
+        Ok((crawl, influence))
+    }
+}
