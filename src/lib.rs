@@ -1,4 +1,31 @@
-//! Binds 3D characters to their skeletons.
+//! Binds 3D characters to their skeletons: skin weights by distance or heat through the body, and skin moved by bones.
+//!
+//! ```text
+//! io ─▶ Mesh + Skeleton ─▶ bind ────────────────────────────────▶ Weights ─▶ io, skin, edit
+//!                           voxelize ─▶ crawl or heat ─▶ influence
+//! ```
+//!
+//! ```no_run
+//! use skinbind::bind::{Params, bind};
+//! use skinbind::io::gltf::Document;
+//! use skinbind::io::{obj, skeleton_json};
+//! use skinbind::progress::Progress;
+//!
+//! # fn main() -> skinbind::Result<()> {
+//! let mesh = obj::read("body.obj")?;
+//! let skeleton = skeleton_json::read("skeleton.json")?;
+//! let bound = bind(&mesh, &skeleton, &Params::default(), Progress::NONE)?;
+//! for warning in &bound.report.warnings {
+//!     eprintln!("{}", warning.message);
+//! }
+//! let mut document = Document::from_mesh(&mesh, "body")?;
+//! document.add_skin(&skeleton, None, &bound.weights)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Start at [`bind::bind`]; the stages are modules of their own, and every one can be used alone. Positions are f64 in the
+//! mesh' world space, in any unit. See `ARCHITECTURE.md` for the house and `docs/` for the algorithms.
 
 #![deny(unsafe_code)]
 
@@ -26,3 +53,8 @@ pub use error::{Error, Result};
 pub use glam;
 #[cfg(feature = "gpu")]
 pub use wgpu;
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
