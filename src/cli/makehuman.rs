@@ -69,6 +69,9 @@ pub struct Args {
     /// Which bones the joints of the pose mean, where their names differ: .json, {"joint": "bone"}.
     #[arg(long, value_name = "FILE", requires = "pose")]
     pose_names: Option<PathBuf>,
+    /// Bring limbs to where they are in the pose file, for files whose rest pose is another than the rig's.
+    #[arg(long, requires = "pose")]
+    align_pose: bool,
     /// Most bones that move one vertex; all that the weights have where left out.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=64))]
     max_influences: Option<u64>,
@@ -319,7 +322,8 @@ fn driver(path: &Path, args: &Args, rigs: &Rigs, report: &mut Report) -> Result<
             serde_json::from_slice(&text).map_err(fault)?
         }
     };
-    let driver = Driver::new(Bvh::read(path)?, &renamed, rigs.master(), &rigs.rig).map_err(|e| e.in_file(path))?;
+    let driver = Driver::new(Bvh::read(path)?, &renamed, args.align_pose, rigs.master(), &rigs.rig)
+        .map_err(|e| e.in_file(path))?;
     report.posed_bones = Some(driver.bones());
     report.warnings.extend(driver.warnings(&file_name(path)));
     if let Some(time) = args.time.filter(|t| !(0.0..=driver.end()).contains(t)) {

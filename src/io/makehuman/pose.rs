@@ -19,6 +19,8 @@ pub struct Driver {
     bvh: Bvh,
     /// For each bone of the rig the file's joints that turn it, in the order of its references.
     turns: Vec<Vec<usize>>,
+    /// For each joint of the file what turns the master's limb at rest to where the file's limb rests.
+    aligned: Vec<DQuat>,
     /// The rig's root bone, which alone is moved.
     root: usize,
     /// Whether positions in the file are places, in which the joint's offset is contained, or shifts from there.
@@ -31,21 +33,27 @@ pub struct Driver {
 
 impl Driver {
     /// Ties a motion file, made for the `master` rig, to a rig (which may be the master itself). `renamed` says for joints of
-    /// the file which bone of the master they mean, where their names differ.
+    /// the file which bone of the master they mean, where their names differ. With `align` the file's own rest pose is read
+    /// from its offsets, and limbs that rest otherwise than the master's (arms that are level) come to lie as in the file.
     ///
     /// # Errors
     /// [`Error::Format`] for a renamed joint that the file lacks or a bone that the master lacks, [`Error::Check`] where no
     /// joint turns any bone.
-    pub fn new(bvh: Bvh, renamed: &HashMap<String, String>, master: &Rig, rig: &Rig) -> Result<Self> {
+    pub fn new(bvh: Bvh, renamed: &HashMap<String, String>, align: bool, master: &Rig, rig: &Rig) -> Result<Self> {
         let bvh = rename(bvh, renamed, &master.skeleton)?;
         let axes = bvh.axes_for(&master.skeleton);
         let bvh = bvh.with_axes(axes);
+        let bone_of = bvh.bones_of_joints(&master.skeleton);
         let mut joint_of: HashMap<&str, usize> = HashMap::new();
-        for (joint, bone) in bvh.bones_of_joints(&master.skeleton).into_iter().enumerate() {
-            if let Some(bone) = bone {
+        for (joint, bone) in bone_of.iter().enumerate() {
+            if let Some(bone) = *bone {
                 joint_of.insert(&master.skeleton.bones()[bone].name, joint);
             }
         }
+        let aligned = match align {
+            true => alignments(&bvh, &bone_of, &master.skeleton),
+            false => vec![DQuat::IDENTITY; bvh.joints.len()],
+        };
         let find = |reference: &String| joint_of.get(reference.as_str()).copied();
         let turns: Vec<Vec<usize>> = rig.pose_references.iter().map(|r| r.iter().filter_map(find).collect()).collect();
         let mut used = vec![false; bvh.joints.len()];
@@ -59,7 +67,7 @@ impl Driver {
         let unused = bvh.joints.iter().zip(&used).filter(|(_, used)| !**used).map(|(j, _)| j.name.clone()).collect();
         let root = rig.skeleton.bones().iter().position(|b| b.parent.is_none()).unwrap_or(0);
         let places = positions_are_places(&bvh);
-        Ok(Self { turns, root, places, unused, rest: rig.rest(), axes: rig.axes.clone(), bvh })
+        Ok(Self { turns, aligned, root, places, unused, rest: rig.rest(), axes: rig.axes.clone(), bvh })
     }
 
     /// How many bones the file turns.
@@ -84,7 +92,8 @@ impl Driver {
         for ((local, turns), &axes) in pose.locals.iter_mut().zip(&self.turns).zip(&self.axes) {
             // As with the channels of a joint, the first listed turns the axes of the others: lists run from the trunk
             // outwards, and a chain of the master's bones then moves what hangs on it as it did there.
-            let turn = turns.iter().fold(DQuat::IDENTITY, |turn, &joint| turn * motions[joint].rotation);
+            let turn =
+                turns.iter().fold(DQuat::IDENTITY, |turn, &joint| turn * self.turn(joint, motions[joint].rotation));
             if !turns.is_empty() {
                 local.rotation = (local.rotation * (axes.conjugate() * turn * axes)).normalize();
             }
@@ -94,6 +103,12 @@ impl Driver {
             pose.locals[self.root].translation += position - from;
         }
         pose
+    }
+
+    /// The turn of a joint against its parent, as the master's limbs have to make it.
+    fn turn(&self, joint: usize, turn: DQuat) -> DQuat {
+        let above = self.bvh.joints[joint].parent.map_or(DQuat::IDENTITY, |p| self.aligned[p]);
+        above.conjugate() * turn * self.aligned[joint]
     }
 
     /// What the user should know, for a motion from this source.
@@ -131,6 +146,35 @@ fn rename(mut bvh: Bvh, renamed: &HashMap<String, String>, master: &Skeleton) ->
         }
     }
     Ok(bvh)
+}
+
+/// For each joint the shortest turn from the direction in which the master's bone leads to the next known one, to that of the
+/// file. Where no joint or several follow, a limb has no one direction, and the parent's turn serves.
+fn alignments(bvh: &Bvh, bone_of: &[Option<usize>], master: &Skeleton) -> Vec<DQuat> {
+    // Parents come before their children, so places and nearest known joints above are found in one pass.
+    let mut places: Vec<DVec3> = Vec::with_capacity(bvh.joints.len());
+    let mut above: Vec<Option<usize>> = Vec::with_capacity(bvh.joints.len());
+    let mut next = vec![Vec::new(); bvh.joints.len()];
+    for (j, joint) in bvh.joints.iter().enumerate() {
+        places.push(joint.offset + joint.parent.map_or(DVec3::ZERO, |p| places[p]));
+        above.push(joint.parent.and_then(|p| if bone_of[p].is_some() { Some(p) } else { above[p] }));
+        if let (Some(known), Some(_)) = (above[j], bone_of[j]) {
+            next[known].push(j);
+        }
+    }
+    let mut turns: Vec<DQuat> = Vec::with_capacity(bvh.joints.len());
+    for (j, joint) in bvh.joints.iter().enumerate() {
+        let head = |joint: usize| bone_of[joint].map(|bone| master.bones()[bone].head);
+        let directions = match next[j][..] {
+            [only] => head(j)
+                .zip(head(only))
+                .and_then(|(from, to)| (to - from).try_normalize().zip((places[only] - places[j]).try_normalize())),
+            _ => None,
+        };
+        let inherited = joint.parent.map_or(DQuat::IDENTITY, |p| turns[p]);
+        turns.push(directions.map_or(inherited, |(rest, file)| DQuat::from_rotation_arc(rest, file)));
+    }
+    turns
 }
 
 /// Whether the first frame's positions are nearer to the joints' offsets than to 0. Programs differ in what they write.
