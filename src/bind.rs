@@ -56,7 +56,7 @@ impl Method {
 }
 
 /// Everything that can be chosen about a bind. The default is what the program does where nothing is asked for.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Params {
     pub method: Method,
     /// Voxels along the longest axis of the mesh, 16 to 1024; `None` for the method's default.
@@ -68,21 +68,6 @@ pub struct Params {
     pub limits: Limits,
     /// Names of bones that get no weight.
     pub exclude: Vec<String>,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            method: Method::default(),
-            resolution: None,
-            neighbors: Neighbors::default(),
-            interior: Interior::default(),
-            falloff: Falloff::default(),
-            heat: heat::Parameters::default(),
-            limits: Limits::default(),
-            exclude: Vec::new(),
-        }
-    }
 }
 
 impl Params {

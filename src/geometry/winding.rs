@@ -60,7 +60,7 @@ impl WindingTree {
             let d = node.center - p;
             let r2 = d.length_squared();
             if r2 > (FAR * node.radius) * (FAR * node.radius) {
-                sum += node.from_afar(d, r2);
+                sum += node.solid_angle_seen(d, r2);
             } else if node.count > 0 {
                 let leaf = &self.triangles[node.first..node.first + node.count];
                 sum += leaf.iter().map(|t| solid_angle(t.map(|c| c - p))).sum::<f64>();
@@ -76,7 +76,7 @@ impl WindingTree {
 
 impl Node {
     /// Solid angle of the node's triangles, `d` from the point to its centre: a dipole and its first two derivatives.
-    fn from_afar(&self, d: DVec3, r2: f64) -> f64 {
+    fn solid_angle_seen(&self, d: DVec3, r2: f64) -> f64 {
         let r = r2.sqrt();
         let per_r3 = 1.0 / (r2 * r);
         let trace = self.moment.x_axis.x + self.moment.y_axis.y + self.moment.z_axis.z;

@@ -165,7 +165,7 @@ mod tests {
             let v = solid.coordinates(voxel);
             assert!(bits.get(v));
             assert_eq!(solid.at(v.as_ivec3()), Some(voxel));
-            assert_eq!(v.element_sum() % 2 == 0, (voxel as usize) < solid.red());
+            assert_eq!(v.element_sum().is_multiple_of(2), (voxel as usize) < solid.red());
         }
         let free = (0..131).find(|&x| !bits.get(UVec3::new(x, 3, 2))).unwrap();
         assert_eq!(solid.at(IVec3::new(free as i32, 3, 2)), None);

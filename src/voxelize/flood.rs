@@ -102,7 +102,7 @@ impl<'a> Fill<'a> {
         let words = self.outside.words();
         let seeds = &mut self.seeds;
         seeds.copy_from_slice(&words[start..start + n]);
-        if row % y == 0 || row % y == y - 1 || row < y || row + y >= words.len() / n {
+        if row.is_multiple_of(y) || row % y == y - 1 || row < y || row + y >= words.len() / n {
             seeds.fill(u64::MAX);
         } else {
             for from in [start - n, start + n, start - n * y, start + n * y] {
