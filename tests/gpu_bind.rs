@@ -203,7 +203,7 @@ fn methods_without_voxels_work_too(context: &Context) {
 fn it_reports_and_stops(context: &Context) {
     let mesh = u_bend(0.3, 0.2, 1.5, 8).mesh();
     let skeleton = bones(&mut Random(3), &mesh, 5);
-    let (seen, params) = (Mutex::new(Vec::new()), Params::default());
+    let (seen, params) = (Mutex::new(Vec::new()), uncut());
     let run = |stop_at: Option<Stage>| {
         seen.lock().expect("no panic").clear();
         let update = |stage, fraction: f64| {

@@ -262,13 +262,17 @@ fn wrong_order_of_calls_is_refused(context: &Context) {
 fn a_broken_crawl_is_found(context: &Context) {
     // A solid with ties, ways around and more than one brick, by chance and by design.
     let mut random = Random(12);
-    let scenes: Vec<(Voxels, Skeleton)> = [3, 17, 22, 28]
+    let mut scenes: Vec<(Voxels, Skeleton)> = [3, 17, 22, 28]
         .map(|kind| {
             let v = shape(kind, UVec3::new(19, 14, 13), &mut random);
             let s = bones(&mut random, &v.grid, 14);
             (v, s)
         })
         .into();
+    // A bar that labels can only go along in one direction: nothing else wakes the next brick.
+    let bar = scene(UVec3::new(30, 3, 3), |_| true);
+    let start = center(&bar.grid, UVec3::new(1, 2, 2));
+    scenes.push((bar, skeleton(&[(start, start); 3])));
     let expected: Vec<_> = scenes.iter().map(|(v, s)| STEPS.labels(v, s, 3, Neighbors::TwentySix)).collect();
     let differs = |wgsl: &[&str]| {
         let kernels = CrawlKernels::from_wgsl(&context.device, 3, wgsl).expect("compiles");

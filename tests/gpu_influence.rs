@@ -302,7 +302,7 @@ fn broken_weights_are_found(context: &Context) {
         ("from_high, from_low, side == vec3(1u)", "from_low, from_high, side == vec3(1u)"),
         ("share.x * share.y * share.z", "share.x * share.y"),
         ("labels[voxels[c] * LABELS + j]", "labels[voxels[c] * LABELS]"),
-        ("return joint_of[ranks[i]]", "return ranks[i]"),
+        ("return joint_of[ranks[i]]", "return joint_of[ranks[i] ^ 1u]"),
     ] {
         let text = changed(&WGSL, from, to);
         let off = scene.worst(&scene.uncut(context, &parts(&text), &falloff), &falloff);

@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn memory_follows_voxels_and_labels_and_not_bones() {
         // A body at 512 and 1024.
-        let plan = CrawlPlan::new(UVec3::new(307, 515, 133), BrickTotals { bricks: 40_000, voxels: 1_700_000 }, 5);
+        let plan = CrawlPlan::new(UVec3::new(307, 515, 133), BrickTotals { bricks: 50_000, voxels: 1_700_000 }, 5);
         assert_eq!((plan.labels, plan.ring), (68_000_000, 39 * 65 * 17));
         assert!(plan.check("test", 128 << 20).is_ok());
         let plan = CrawlPlan::new(UVec3::new(613, 1027, 261), BrickTotals { bricks: 226_340, voxels: 13_200_000 }, 5);
