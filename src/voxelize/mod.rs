@@ -92,7 +92,7 @@ pub fn voxelize(mesh: &Mesh, weld: &Weld, grid: &Grid, interior: Interior, progr
     let mut warnings = Vec::new();
     warn_of_shape(&shape, interior, mesh.triangles().len(), &mut warnings);
     progress.at(Stage::Interior, 0.95)?;
-    warnings.extend(touching::find(mesh, weld, grid, &solid));
+    warnings.extend(touching::find(mesh, weld, grid, &surface, &solid));
     progress.at(Stage::Interior, 1.0)?;
     Ok(Voxels { grid: *grid, surface, solid, interior, reason, warnings })
 }

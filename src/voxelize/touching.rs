@@ -19,14 +19,16 @@ const FACING: f64 = -0.85;
 /// Where the two sides are joined within so many widths of the gap's middle, they are a crease: one of 20 degrees or more. The
 /// sides of such a crease meet 2.84 widths away.
 const CREASE: f64 = 3.0;
-/// Triangles that are probed and that may be faced, spread evenly, at most: tens for each voxel of a surface where they are
-/// smaller than a voxel, all where they are larger.
-const PROBES: usize = 150_000;
+/// Triangles that are probed and that may be faced, for each voxel of the surface, spread evenly, at most: all where they are
+/// larger than a voxel.
+const PROBES_A_VOXEL: usize = 3;
 /// Probes looked at more closely, spread evenly, at most; and gaps whose surroundings are looked at.
 const CANDIDATES: usize = 96;
-const SURROUNDINGS: usize = 8;
-/// Triangles around gaps looked at, at most. What more there is counts as creases: a warning less, never a false one.
-const JOINS: usize = 100_000;
+const SURROUNDINGS: usize = 6;
+/// Triangles around gaps looked at, at most: this many and a share of all. What more there is counts as creases: a warning less,
+/// never a false one.
+const JOINS: usize = 4000;
+const JOINS_SHARE: usize = 32;
 /// Boxes smaller than this, in voxels, stand for the triangles in them.
 const SMALL: f64 = 0.5;
 /// Edge length, in voxels, of the cells in which facing triangles are looked up.
@@ -35,8 +37,9 @@ const CELL: f64 = 2.0;
 const MANY_CELLS: u32 = 64;
 
 /// The warning that parts of the surface touch, if any do.
-pub fn find(mesh: &Mesh, weld: &Weld, grid: &Grid, solid: &BitGrid) -> Option<Warning> {
-    let search = Search::new(mesh, weld, grid, solid);
+pub fn find(mesh: &Mesh, weld: &Weld, grid: &Grid, surface: &BitGrid, solid: &BitGrid) -> Option<Warning> {
+    let probes = PROBES_A_VOXEL * surface.count() as usize;
+    let search = Search::new(mesh, weld, grid, solid, probes.max(1));
     let faces = search.faces();
     let probes = thin(faces.iter().filter(|f| search.is_solid(f.center + f.normal * PROBE)).collect(), CANDIDATES);
     if probes.is_empty() {
@@ -54,7 +57,7 @@ pub fn find(mesh: &Mesh, weld: &Weld, grid: &Grid, solid: &BitGrid) -> Option<Wa
         .zip(&around)
         .take_while(|(_, near)| {
             joins += near.len();
-            joins <= JOINS
+            joins <= JOINS + mesh.triangles().len() / JOINS_SHARE
         })
         .filter(|(gap, near)| !search.is_crease(gap, near, &mut parts))
         .map(|(gap, _)| gap)
@@ -125,9 +128,9 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(mesh: &'a Mesh, weld: &'a Weld, grid: &Grid, solid: &'a BitGrid) -> Self {
+    fn new(mesh: &'a Mesh, weld: &'a Weld, grid: &Grid, solid: &'a BitGrid, probes: usize) -> Self {
         let at: Vec<DVec3> = mesh.positions().par_iter().with_min_len(4096).map(|&p| grid.to_grid(p)).collect();
-        let step = mesh.triangles().len().div_ceil(PROBES).max(1);
+        let step = mesh.triangles().len().div_ceil(probes).max(1);
         let mut search = Self { mesh, weld, solid, at, sign: 1.0, step };
         // A sixth of the volume of a sample of the triangles is biased alike for both signs.
         let middle = grid.dims().as_dvec3() * 0.5;
@@ -278,9 +281,16 @@ impl<'a> Search<'a> {
         let none = || vec![[0i32; 3]; gaps.len()];
         let add = |mut turns: Vec<[i32; 3]>, n: usize| {
             let corners = self.corners(n);
+            let [a, b, c] = corners;
+            let (low, high) = (a.min(b).min(c), a.max(b).max(c));
             for (turns, gap) in turns.iter_mut().zip(gaps) {
-                let seen = corners.map(|q| q - gap.middle - aside);
-                turns.iter_mut().enumerate().for_each(|(axis, t)| *t += crossing(axis, seen));
+                let from = gap.middle + aside;
+                let level = (low.cmple(from) & high.cmpge(from)).bitmask();
+                for (axis, across) in [0b110, 0b101, 0b011].into_iter().enumerate() {
+                    if level & across == across {
+                        turns[axis] += crossing(axis, corners.map(|q| q - from));
+                    }
+                }
             }
             turns
         };

@@ -50,7 +50,7 @@ impl VoxelizeKernels {
         let solid = read(device, queue, &voxels.solid).await?;
         let mut warnings = Vec::new();
         warn_of_shape(&shape, interior, mesh.triangles().len(), &mut warnings);
-        warnings.extend(touching::find(mesh, weld, grid, &solid));
+        warnings.extend(touching::find(mesh, weld, grid, &surface, &solid));
         progress.at(Stage::Interior, 1.0)?;
         Ok((voxels, Voxels { grid: *grid, surface, solid, interior, reason, warnings }))
     }
