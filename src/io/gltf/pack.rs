@@ -2,7 +2,6 @@
 //!
 //! Rules (glTF 2.0, section 3.7.3, and Khronos' validator): weights descend, no joint twice, empty slots hold joint 0, and
 //! the f32 sum over all sets is 1 within 2e-7 for each weight that is not 0.
-// This is the one place of the module that packs: to be swapped for `influence::pack`.
 
 use crate::error::{Error, Result};
 use crate::model::Influence;
