@@ -317,6 +317,7 @@ fn samples() -> Vec<Doc> {
 
 /// What the mutated files below may take: their size is under 4 kB, and no more than a few copies of what they hold and
 /// lists of their nodes can be asked for. Other tests of this file may run at the same time; theirs stay below 400 MB.
+#[cfg(feature = "cli")]
 const MOST_MB: f32 = 500.0;
 
 fn check_peak() {

@@ -7,7 +7,7 @@ mod gltf_doc;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2};
 
 use common::shapes::Random;
-use gltf_doc::{CORNERS, Doc, F32, FACES, U8, U16, apart, glb, open, skinned};
+use gltf_doc::{CORNERS, Doc, F32, FACES, U8, U16, apart, open, skinned};
 use serde_json::{Value, json};
 use skinbind::glam::{DAffine3, DMat3, DQuat, DVec3};
 use skinbind::io::bvh::Bvh;
@@ -479,7 +479,7 @@ mod program {
         let folder = folder();
         let path = folder.path();
         fs::write(path.join("in.plain.glb"), gltf_doc::tetrahedron().glb()).unwrap();
-        fs::write(path.join("in.cut.glb"), &glb(b"{}", b"")[..20]).unwrap();
+        fs::write(path.join("in.cut.glb"), &gltf_doc::glb(b"{}", b"")[..20]).unwrap();
         for (code, arguments, says) in [
             (3, "pose in.glb --animation run --time 0 -o a.obj", "\"move\""),
             (3, "pose in.plain.glb --animation run --time 0 -o a.obj", "no animations"),

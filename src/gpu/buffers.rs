@@ -94,7 +94,7 @@ impl BitBuffer {
     /// All bits 0. `max_binding` is the most bytes to bind at once: more is worked on slab by slab.
     ///
     /// # Errors
-    /// [`Error::Limit`] where the device's buffers do not hold the grid.
+    /// [`crate::Error::Limit`] where the device's buffers do not hold the grid.
     pub fn new(device: &Device, label: &str, dims: UVec3, max_binding: u64) -> Result<Self> {
         let bytes = Self::bytes(dims);
         let limit = device.limits().max_buffer_size;
@@ -149,7 +149,7 @@ impl BitBuffer {
     /// Slabs start at multiples of 4 slices, so that no brick of 4 voxels lies in two.
     ///
     /// # Errors
-    /// [`Error::Limit`] where the limit holds too few slices.
+    /// [`crate::Error::Limit`] where the limit holds too few slices.
     pub fn slabs(&self, halo: u32) -> Result<Vec<Slab>> {
         let (depth, slice_bytes) = (self.dims.z, self.slice_bytes());
         let fit = (self.max_binding / slice_bytes).min(u64::from(depth)) as u32;

@@ -45,8 +45,8 @@ pub struct Report {
     pub masks: Vec<String>,
 }
 
-/// Weights from a file for a rig: entries of bones that the rig lacks are left out, then each vertex is settled by the rules of
-/// [`Rules`]. The joints of the result are bones of the skeleton.
+/// Weights from a file for a rig: entries of bones that the rig lacks are left out, then each vertex is settled by the rules
+/// that the module states. The joints of the result are bones of the skeleton.
 ///
 /// # Errors
 /// [`Error::Format`] naming the bone and the vertex where that is not below `vertices`.
