@@ -268,11 +268,11 @@ impl<'a> Job<'a> {
         Grid::around(&self.mesh.bounds(), resolution)
     }
 
-    /// The solid voxels at a resolution.
+    /// The solid voxels at a resolution, parts that touch not yet looked for.
     fn voxels(&mut self, weld: &Weld, resolution: u32) -> Result<Voxels> {
         let grid = self.grid(resolution)?;
         self.start(Stage::Voxelize)?;
-        let voxels = voxelize::voxelize(self.mesh, weld, &grid, self.params.interior, self.progress)?;
+        let voxels = voxelize::solid_voxels(self.mesh, weld, &grid, self.params.interior, self.progress)?;
         self.end(Stage::Voxelize);
         self.describe_voxels(&voxels);
         Ok(voxels)
@@ -286,8 +286,12 @@ impl<'a> Job<'a> {
         self.start(Stage::Heat)?;
         let positions = self.mesh.positions();
         let places: Vec<_> = weld.first.iter().map(|&v| positions[v as usize]).collect();
-        let mut heated =
-            heat::voxel_heat(&voxels, self.skeleton, &self.use_bone, &places, &params.heat, self.progress)?;
+        let (heated, touching) = rayon::join(
+            || heat::voxel_heat(&voxels, self.skeleton, &self.use_bone, &places, &params.heat, self.progress),
+            || voxelize::parts_that_touch(self.mesh, weld, &voxels),
+        );
+        let mut heated = heated?;
+        self.report.warnings.extend(touching);
         self.report.warnings.append(&mut heated.warnings);
         self.end(Stage::Heat);
 
@@ -347,8 +351,13 @@ impl<'a> Job<'a> {
 
         self.start(Stage::Crawl)?;
         let count = params.limits.max_influences + 1;
-        let (labels, warnings) =
-            crawl::crawl(&voxels, self.skeleton, &self.use_bone, count, params.neighbors, self.progress)?;
+        // On small grids the crawl runs on one core.
+        let (crawled, touching) = rayon::join(
+            || crawl::crawl(&voxels, self.skeleton, &self.use_bone, count, params.neighbors, self.progress),
+            || voxelize::parts_that_touch(self.mesh, weld, &voxels),
+        );
+        let (labels, warnings) = crawled?;
+        self.report.warnings.extend(touching);
         self.report.warnings.extend(warnings);
         self.end(Stage::Crawl);
 

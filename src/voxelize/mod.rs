@@ -77,6 +77,22 @@ pub struct Voxels {
 /// [`crate::Error::Parameter`] where the grid is not one around this mesh, [`crate::Error::Length`] where the weld is not
 /// that of this mesh, [`crate::Error::Cancelled`].
 pub fn voxelize(mesh: &Mesh, weld: &Weld, grid: &Grid, interior: Interior, progress: Progress) -> Result<Voxels> {
+    let mut voxels = solid_voxels(mesh, weld, grid, interior, progress)?;
+    voxels.warnings.extend(parts_that_touch(mesh, weld, &voxels));
+    Ok(voxels)
+}
+
+/// Warns where parts of the surface are too near to each other for these voxels of a mesh: a search that only looks, so that
+/// it can run beside what comes next.
+pub fn parts_that_touch(mesh: &Mesh, weld: &Weld, voxels: &Voxels) -> Option<Warning> {
+    touching::find(mesh, weld, &voxels.grid, &voxels.surface, &voxels.solid)
+}
+
+/// [`voxelize`] without looking for parts that touch.
+///
+/// # Errors
+/// As [`voxelize`].
+pub fn solid_voxels(mesh: &Mesh, weld: &Weld, grid: &Grid, interior: Interior, progress: Progress) -> Result<Voxels> {
     let vertices = mesh.positions().len();
     if weld.place_of.len() != vertices {
         return Err(crate::Error::Length { what: "weld", found: weld.place_of.len(), expected: vertices });
@@ -91,8 +107,6 @@ pub fn voxelize(mesh: &Mesh, weld: &Weld, grid: &Grid, interior: Interior, progr
     };
     let mut warnings = Vec::new();
     warn_of_shape(&shape, interior, mesh.triangles().len(), &mut warnings);
-    progress.at(Stage::Interior, 0.95)?;
-    warnings.extend(touching::find(mesh, weld, grid, &surface, &solid));
     progress.at(Stage::Interior, 1.0)?;
     Ok(Voxels { grid: *grid, surface, solid, interior, reason, warnings })
 }
