@@ -36,6 +36,8 @@ fn run(folder: &Path, arguments: &[&str]) -> Run {
         .args(arguments)
         .current_dir(folder)
         .stdin(Stdio::null())
+        // Without it Mesa's Vulkan driver writes a line of its own to stderr.
+        .env("XDG_RUNTIME_DIR", std::env::temp_dir())
         .output()
         .unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();

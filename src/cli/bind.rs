@@ -21,7 +21,7 @@ use skinbind::{Error, Result};
 use super::device::Device;
 use super::input::{self, Bones, Input, Kind};
 use super::progress::Bar;
-use super::{Context, screen};
+use super::{Context, rigged, screen};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -183,20 +183,9 @@ pub fn targets_of(outputs: &[PathBuf]) -> Result<Vec<PathBuf>> {
             targets.extend(format.targets(path));
             continue;
         }
-        match input::kind(path) {
-            Some(Kind::Gltf) if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gltf")) => {
-                targets.extend([path.clone(), path.with_extension("bin")]);
-            }
-            Some(Kind::Gltf | Kind::Json) => targets.push(path.clone()),
-            _ => {
-                return Err(Error::Parameter {
-                    name: "output",
-                    value: path.display().to_string(),
-                    allowed: "its name must end in .glb, .gltf, .dae, .mesh.xml or .md5mesh for a rigged mesh, \
-                              .mhw or .json for weights",
-                });
-            }
-        }
+        let allowed = "its name must end in .glb, .gltf, .dae, .mesh.xml or .md5mesh for a rigged mesh, \
+                       .mhw or .json for weights";
+        targets.extend(rigged::targets_of(path, allowed)?);
     }
     Ok(targets)
 }

@@ -17,24 +17,27 @@ use super::screen;
 /// # Errors
 /// [`Error::Parameter`] for an output of unknown kind.
 pub fn targets(outputs: &[PathBuf], report: Option<&PathBuf>) -> Result<Vec<PathBuf>> {
+    let allowed = "its name must end in .glb or .gltf for a rigged mesh, .mhw or .json for weights";
     let mut targets = Vec::new();
     for path in outputs {
-        match input::kind(path) {
-            Some(Kind::Gltf) if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gltf")) => {
-                targets.extend([path.clone(), path.with_extension("bin")]);
-            }
-            Some(Kind::Gltf | Kind::Json) => targets.push(path.clone()),
-            _ => {
-                return Err(Error::Parameter {
-                    name: "output",
-                    value: path.display().to_string(),
-                    allowed: "its name must end in .glb or .gltf for a rigged mesh, .mhw or .json for weights",
-                });
-            }
-        }
+        targets.extend(targets_of(path, allowed)?);
     }
     targets.extend(report.cloned());
     Ok(targets)
+}
+
+/// The files of one output: a .gltf has its data beside it.
+///
+/// # Errors
+/// [`Error::Parameter`], saying what is `allowed`, for one of unknown kind.
+pub fn targets_of(path: &Path, allowed: &'static str) -> Result<Vec<PathBuf>> {
+    match input::kind(path) {
+        Some(Kind::Gltf) if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gltf")) => {
+            Ok(vec![path.to_path_buf(), path.with_extension("bin")])
+        }
+        Some(Kind::Gltf | Kind::Json) => Ok(vec![path.to_path_buf()]),
+        _ => Err(Error::Parameter { name: "output", value: path.display().to_string(), allowed }),
+    }
 }
 
 /// A mesh with its weights, ready to be written.
