@@ -1,0 +1,68 @@
+//! What can be chosen about a bind.
+
+use serde::Serialize;
+
+use crate::crawl::Neighbors;
+use crate::error::Result;
+use crate::heat;
+use crate::influence::{Falloff, Limits};
+use crate::model::Grid;
+use crate::voxelize::Interior;
+
+/// How weights are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Method {
+    /// By distance through the body (Dionne and de Lasa 2013).
+    #[default]
+    Geodesic,
+    /// By heat that spreads from the bones in the solid; see [`crate::heat`].
+    VoxelHeat,
+    /// By straight distance, 1/d^4 within twice the nearest.
+    Envelope,
+    /// All to the nearest bone.
+    Closest,
+}
+
+impl Method {
+    /// Its name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Geodesic => "geodesic",
+            Method::VoxelHeat => "voxel-heat",
+            Method::Envelope => "envelope",
+            Method::Closest => "closest",
+        }
+    }
+}
+
+/// Everything that can be chosen about a bind. The default is what the program does where nothing is asked for.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Params {
+    pub method: Method,
+    /// Voxels along the longest axis of the mesh, 16 to 1024; `None` for the method's default.
+    pub resolution: Option<u32>,
+    pub neighbors: Neighbors,
+    pub interior: Interior,
+    pub falloff: Falloff,
+    pub heat: heat::Parameters,
+    pub limits: Limits,
+    /// Names of bones that get no weight.
+    pub exclude: Vec<String>,
+}
+
+impl Params {
+    /// Checks all ranges. `bind` does so too.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`].
+    pub fn check(&self) -> Result<()> {
+        if let Some(resolution) = self.resolution {
+            Grid::check_resolution(resolution)?;
+        }
+        self.falloff.check()?;
+        self.heat.check()?;
+        self.limits.check()
+    }
+}
