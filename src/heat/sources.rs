@@ -219,7 +219,7 @@ pub fn score(source: &Source, p: DVec3) -> f64 {
     score_at(source, source.whole.at(t).distance_squared(p), source.radii.at(t))
 }
 
-fn score_at(source: &Source, distance_squared: f64, radius: f64) -> f64 {
+pub(super) fn score_at(source: &Source, distance_squared: f64, radius: f64) -> f64 {
     let lambda: f64 = if source.link { LINK_PENALTY } else { 1.0 };
     let beyond = (distance_squared / (radius * radius)).max(1.0);
     lambda.powi(4) * distance_squared * distance_squared / radius * beyond * beyond
@@ -317,19 +317,19 @@ fn best(sources: &[Source], candidates: &[u32], p: DVec3, scores: &mut Vec<f64>)
 }
 
 /// The largest fourth power of a score that ties with this one.
-fn within_tie(least: f64) -> f64 {
+pub(super) fn within_tie(least: f64) -> f64 {
     least * (1.0 + 4.0 * TIE)
 }
 
-/// Step 6: the heat conductance between a source and each voxel that it owns: `strength / max(d, 1/2)^2`, `d` in voxels
-/// to the whole source, trimmed or not.
-pub fn conductance(solid: &Solid, sources: &[Source], owner: &[u32], strength: f64) -> Vec<f64> {
-    owner
-        .par_iter()
-        .enumerate()
-        .map(|(voxel, &source)| {
-            let d = sources[source as usize].whole.distance(middle(solid, voxel as u32)).max(0.5);
-            strength / (d * d)
-        })
-        .collect()
+/// Step 6: the distance of each voxel from the source that owns it, in voxels, to the whole source, trimmed or not.
+pub fn distances(solid: &Solid, sources: &[Source], owner: &[u32]) -> Vec<f64> {
+    let distance =
+        |(voxel, &source): (usize, &u32)| sources[source as usize].whole.distance(middle(solid, voxel as u32));
+    owner.par_iter().enumerate().map(distance).collect()
+}
+
+/// Step 6: the heat conductance between a source and a voxel that it owns: `strength / max(d, 1/2)^2`, `d` in voxels.
+pub fn conductance(strength: f64, distance: f64) -> f64 {
+    let d = distance.max(0.5);
+    strength / (d * d)
 }
