@@ -461,3 +461,26 @@ fn buffers_become_one_and_stand_ins_stay_without_data() {
     let bytes = open(&doc).glb().unwrap().to_vec();
     assert!(bytes.ends_with(b"abc\0"));
 }
+
+#[test]
+fn texture_coordinates_are_written_downwards() -> Result<()> {
+    let obj = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 1 1 0\nvt 0 0\nvt 1 0\nvt 0 0.25\nf 1/1 2/2 3/3\nf 3/1 2/2 4/3\n";
+    let parsed = skinbind::io::obj::parse_all(obj.as_bytes())?;
+    let split = parsed.texture.split(&parsed.mesh)?;
+    let back = again(&Document::from_textured(&[("sheet", &split)])?);
+    let attributes = &back.json()["meshes"][0]["primitives"][0]["attributes"];
+    let accessor = &back.json()["accessors"][attributes["TEXCOORD_0"].as_u64().unwrap() as usize];
+    assert_eq!((&accessor["type"], &accessor["count"]), (&json!("VEC2"), &json!(5)));
+    let view = &back.json()["bufferViews"][accessor["bufferView"].as_u64().unwrap() as usize];
+    let glb = back.glb()?.to_vec();
+    let chunk = glb.windows(4).position(|w| w == b"BIN\0").unwrap() + 4;
+    let start = chunk + view["byteOffset"].as_u64().unwrap() as usize;
+    let number = |i: usize| f32::from_le_bytes(glb[start + 4 * i..][..4].try_into().unwrap());
+    let found: Vec<[f32; 2]> = (0..5).map(|v| [number(2 * v), number(2 * v + 1)]).collect();
+    assert_eq!(found, [[0., 1.], [1., 1.], [0., 0.75], [0., 0.75], [0., 1.]]);
+    // A mesh without coordinates gets none.
+    let bare = skinbind::io::obj::parse_all(obj.replace("/1", "").replace("/2", "").replace("/3", "").as_bytes())?;
+    let bare = again(&Document::from_textured(&[("sheet", &bare.texture.split(&bare.mesh)?)])?);
+    assert!(bare.json()["meshes"][0]["primitives"][0]["attributes"]["TEXCOORD_0"].is_null());
+    Ok(())
+}

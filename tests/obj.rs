@@ -178,3 +178,21 @@ fn what_is_written_reads_back() {
     obj::write(&mut text, &with_normals).unwrap();
     assert_eq!(obj::parse(&text).unwrap(), with_normals);
 }
+
+#[test]
+fn texture_coordinates_follow_the_corners_of_split_faces() {
+    // A square whose second corner has other coordinates in the triangle beside it; `vt` may come last, and be missing.
+    let text = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv 2 0 0\n\
+                f 1/1 2/2 3/3 4/4\nf 2/5 5/-1 3/9\n\
+                vt 0 0\nvt 1 0\nvt 1 1\nvt 0 1\nvt .5\n";
+    // Counted back from none so far, -1 names nothing; neither does 9.
+    let parsed = obj::parse_all(text.as_bytes()).unwrap();
+    let split = parsed.texture.split(&parsed.mesh).unwrap();
+    assert_eq!(split.vertices, [0, 1, 2, 3, 4, 1]);
+    let expected = [[0., 0.], [1., 0.], [1., 1.], [0., 1.], [0., 0.], [0.5, 0.]];
+    assert_eq!(split.coordinates, expected.map(glam::DVec2::from));
+    assert_eq!(area(&split.mesh), 1.5);
+    // Without coordinates nothing is doubled.
+    let bare = obj::parse_all(PRISM.replace("6/1/1 5/2/1 4/3/1 3/1/1 2/2/1 1/3/1", "6 5 4 3 2 1").as_bytes()).unwrap();
+    assert_eq!(bare.texture.split(&bare.mesh).unwrap().mesh.positions().len(), 12);
+}

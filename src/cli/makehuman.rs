@@ -12,8 +12,10 @@ use skinbind::io::export::{self, Character, Format};
 use skinbind::io::gltf::{Document, RotationTrack, TranslationTrack};
 use skinbind::io::makehuman::pose::Driver;
 use skinbind::io::makehuman::{Base, Proxy, Rig, reference, weights};
+use skinbind::io::obj::{self, Parsed};
 use skinbind::io::output::{self, Outputs};
-use skinbind::io::{obj, weights_file};
+use skinbind::io::texture::{Split, Texture};
+use skinbind::io::weights_file;
 use skinbind::model::{Code, Mesh, Pose, Warning, Weights};
 use skinbind::{Error, Result};
 
@@ -124,6 +126,7 @@ struct Piece {
     name: String,
     mesh: Mesh,
     weights: Weights,
+    texture: Texture,
 }
 
 /// The rigs of a run: the master is the rig itself where none other is given.
@@ -253,7 +256,7 @@ fn read_proxies(
     let mut list = Vec::new();
     for (path, mesh_path) in args.proxy.iter().zip(&args.proxy_mesh) {
         let proxy = Proxy::read(path)?;
-        let mesh = obj::read(mesh_path)?;
+        let Parsed { mesh, texture, .. } = obj::read_all(mesh_path)?;
         let in_file = |e: Error| e.in_file(path);
         proxy.check(base.vertices(), mesh.positions().len()).map_err(in_file)?;
         for (line, word) in &proxy.left_out {
@@ -265,7 +268,7 @@ fn read_proxies(
         let name = if proxy.name.is_empty() { screen::stem(path) } else { proxy.name.clone() };
         report.proxies.push(ProxyReport { name: name.clone(), vertices: places.len(), weights: rules });
         let mesh = Mesh::new(places, mesh.triangles().to_vec()).map_err(in_file)?;
-        list.push((proxy, Piece { name, mesh, weights }));
+        list.push((proxy, Piece { name, mesh, weights, texture }));
     }
     Ok(list)
 }
@@ -387,22 +390,24 @@ fn shown(
     let hidden: Vec<[u32; 2]> = covered.copied().collect();
     let part = base.body(&hidden).map_err(|e| e.in_file(&args.base))?;
     let of_body = part.weights(body);
-    let body = (screen::stem(&args.base), &part.mesh, &of_body);
-    let others = proxies.iter().map(|(_, piece)| (piece.name.clone(), &piece.mesh, &piece.weights));
+    let body = Piece { name: screen::stem(&args.base), weights: of_body, mesh: part.mesh, texture: part.texture };
     let mut pieces = Vec::new();
-    for (name, mesh, weights) in std::iter::once(body).chain(others) {
-        let mesh = mesh.clone().with_normals(mesh.smooth_normals())?;
-        pieces.push(Piece { name, mesh, weights: cap(args, weights, report)? });
+    for piece in std::iter::once(&body).chain(proxies.iter().map(|(_, piece)| piece)) {
+        let mesh = piece.mesh.clone().with_normals(piece.mesh.smooth_normals())?;
+        let (name, texture) = (piece.name.clone(), piece.texture.clone());
+        pieces.push(Piece { name, mesh, texture, weights: cap(args, &piece.weights, report)? });
     }
     Ok(pieces)
 }
 
 /// Meshes, skeleton and animation as one glTF document.
 fn document(args: &Args, pieces: &[Piece], rig: &Rig, driver: Option<&Driver>) -> Result<Document> {
-    let named: Vec<(&str, &Mesh)> = pieces.iter().map(|piece| (piece.name.as_str(), &piece.mesh)).collect();
-    let mut document = Document::from_meshes(&named)?;
+    let split = pieces.iter().map(|piece| piece.texture.split(&piece.mesh)).collect::<Result<Vec<_>>>()?;
+    let named: Vec<(&str, &Split)> = pieces.iter().map(|piece| piece.name.as_str()).zip(&split).collect();
+    let mut document = Document::from_textured(&named)?;
     let joints = document.add_joints(&rig.skeleton, &rig.rest())?;
-    let weights: Vec<Weights> = pieces.iter().map(|piece| piece.weights.clone()).collect();
+    let scattered = |(piece, split): (&Piece, &Split)| piece.weights.scatter(&split.vertices);
+    let weights: Vec<Weights> = pieces.iter().zip(&split).map(scattered).collect();
     document.add_skin(&rig.skeleton, Some(&joints), &Weights::concat(&weights))?;
     if let (Some(driver), Some(path)) = (driver, &args.pose) {
         let (rotations, translations) = tracks(args, rig, driver)?;

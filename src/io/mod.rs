@@ -7,6 +7,7 @@ pub mod makehuman;
 pub mod obj;
 pub mod output;
 pub mod skeleton_json;
+pub mod texture;
 pub mod weights_file;
 
 mod polygon;

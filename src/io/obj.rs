@@ -1,17 +1,18 @@
 //! Wavefront OBJ: positions, faces and, where there is one a vertex, normals (the format as in Wavefront's appendix B1, with
 //! what programs really write).
 //!
-//! Read are `v`, `vn`, `f` and, where asked for, `g`; all other statements are passed over, unknown ones too. Vertices keep the order of the `v`
+//! Read are `v`, `vn`, `f` and, where asked for, `g` and `vt`; all other statements are passed over, unknown ones too. Vertices keep the order of the `v`
 //! lines. Points, lines and faces of fewer than three corners have no area and are passed over as well.
 
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
-use glam::DVec3;
+use glam::{DVec2, DVec3};
 
 use crate::error::{Error, Result};
 use crate::io::polygon::Triangulator;
+use crate::io::texture::Texture;
 use crate::model::Mesh;
 
 /// Reads an OBJ file.
@@ -20,14 +21,32 @@ use crate::model::Mesh;
 /// All under the file's name: [`Error::Read`]; [`Error::Line`] for a coordinate that is not a finite 32-bit number and for a
 /// face that names a vertex that is not there; [`Error::NoVertices`] and [`Error::NoFaces`].
 pub fn read(path: impl AsRef<Path>) -> Result<Mesh> {
+    Ok(read_all(path)?.mesh)
+}
+
+/// The same with groups and texture coordinates.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_all(path: impl AsRef<Path>) -> Result<Parsed> {
     let path = path.as_ref();
     let bytes = std::fs::read(path).map_err(|e| Error::Read(e).in_file(path))?;
-    parse(&bytes).map_err(|e| e.in_file(path))
+    parse_all(&bytes).map_err(|e| e.in_file(path))
 }
 
 /// Reads the text of an OBJ file; errors as [`read`].
 pub fn parse(text: &[u8]) -> Result<Mesh> {
-    Ok(parse_grouped(text)?.0)
+    Ok(parse_all(text)?.mesh)
+}
+
+/// All that is read of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parsed {
+    pub mesh: Mesh,
+    /// The groups of faces in the file's order; a name that stands twice gives two. Groups without a triangle are left out.
+    pub groups: Vec<Group>,
+    /// Empty where no face names any. Coordinates that are missing or no numbers are passed over.
+    pub texture: Texture,
 }
 
 /// Triangles that stand under one `g` statement.
@@ -39,16 +58,15 @@ pub struct Group {
     pub triangles: Range<usize>,
 }
 
-/// The same with the groups of faces in the file's order; a name that stands twice gives two. Groups without a triangle are
-/// left out.
-pub fn parse_grouped(text: &[u8]) -> Result<(Mesh, Vec<Group>)> {
+/// Reads the text of an OBJ file with groups and texture coordinates; errors as [`read`].
+pub fn parse_all(text: &[u8]) -> Result<Parsed> {
     let mut groups = vec![Group { name: String::new(), triangles: 0..0 }];
     let mut reader = Reader::default();
     let mut lines = Lines::new(text);
     let mut joined = Vec::new();
     while let Some((number, line)) = lines.next() {
         let (keyword, mut rest) = keyword(line);
-        if !matches!(keyword, b"v" | b"f" | b"vn" | b"fo" | b"g") {
+        if !matches!(keyword, b"v" | b"f" | b"vn" | b"vt" | b"fo" | b"g") {
             continue;
         }
         if rest.ends_with(b"\\") {
@@ -58,13 +76,14 @@ pub fn parse_grouped(text: &[u8]) -> Result<(Mesh, Vec<Group>)> {
         match keyword {
             b"v" => reader.vertex(number, rest)?,
             b"vn" => reader.normals.add(rest),
+            b"vt" => reader.texture_coordinates(rest),
             b"g" => start_group(&mut groups, rest, reader.triangles.len()),
             _ => reader.face(number, rest)?,
         }
     }
-    let mesh = reader.finish()?;
+    let (mesh, texture) = reader.finish()?;
     end_group(&mut groups, mesh.triangles().len());
-    Ok((mesh, groups))
+    Ok(Parsed { mesh, groups, texture })
 }
 
 fn start_group(groups: &mut Vec<Group>, rest: &[u8], triangles: usize) {
@@ -109,7 +128,10 @@ struct Reader {
     positions: Vec<DVec3>,
     triangles: Vec<[u32; 3]>,
     normals: Normals,
+    texture: Texture,
     corners: Vec<u32>,
+    /// The texture coordinates of those.
+    of_corners: Vec<Option<u32>>,
     late: Vec<LateFace>,
     triangulator: Triangulator,
 }
@@ -119,6 +141,7 @@ struct LateFace {
     line: usize,
     first_triangle: usize,
     corners: Vec<u32>,
+    of_corners: Vec<Option<u32>>,
 }
 
 impl Reader {
@@ -147,32 +170,43 @@ impl Reader {
         Ok(())
     }
 
+    fn texture_coordinates(&mut self, mut rest: &[u8]) {
+        let mut number = || next_word(&mut rest).and_then(float);
+        let (u, v) = (number().unwrap_or(f64::NAN), number().unwrap_or(0.0));
+        self.texture.push(DVec2::new(u, v));
+    }
+
     fn face(&mut self, line: usize, mut rest: &[u8]) -> Result<()> {
         self.corners.clear();
+        self.of_corners.clear();
         let mut late = false;
         while let Some(word) = next_word(&mut rest) {
             if word[0] == b'#' {
                 break;
             }
-            let (corner, normal) = corner(word)
+            let (corner, texture, normal) = corner(word)
                 .ok_or_else(|| fault(line, format!("the face's corner \"{}\" is not a vertex number", shown(word))))?;
             let vertex = resolve(corner, self.positions.len()).map_err(|what| fault(line, what))?;
             late |= vertex as usize >= self.positions.len();
             self.corners.push(vertex);
+            self.of_corners.push(texture.and_then(|t| resolve(t, self.texture.count()).ok()));
             self.normals.corner(vertex, normal);
         }
         if late {
-            self.late.push(LateFace { line, first_triangle: self.triangles.len(), corners: self.corners.clone() });
+            let (corners, of_corners) = (self.corners.clone(), self.of_corners.clone());
+            self.late.push(LateFace { line, first_triangle: self.triangles.len(), corners, of_corners });
             self.triangles.extend((2..self.corners.len()).map(|_| [0; 3]));
         } else if self.corners.len() >= 3 {
+            let first = self.triangles.len();
             self.triangulator
                 .split(&self.positions, &self.corners, &mut self.triangles)
                 .map_err(|_| too_intricate(line, self.corners.len()))?;
+            name_texture(&mut self.texture, &self.triangles, first, &self.corners, &self.of_corners);
         }
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Mesh> {
+    fn finish(mut self) -> Result<(Mesh, Texture)> {
         let vertices = self.positions.len();
         let mut split = Vec::new();
         for face in &self.late {
@@ -185,14 +219,35 @@ impl Reader {
                 self.triangulator
                     .split(&self.positions, &face.corners, &mut split)
                     .map_err(|_| too_intricate(face.line, face.corners.len()))?;
-                self.triangles[face.first_triangle..face.first_triangle + split.len()].copy_from_slice(&split);
+                let end = face.first_triangle + split.len();
+                self.triangles[face.first_triangle..end].copy_from_slice(&split);
+                let known = &self.triangles[..end];
+                name_texture(&mut self.texture, known, face.first_triangle, &face.corners, &face.of_corners);
             }
         }
         let mesh = Mesh::new(self.positions, self.triangles)?;
-        match self.normals.one_a_vertex(vertices) {
-            Some(normals) => mesh.with_normals(normals),
-            None => Ok(mesh),
-        }
+        let mesh = match self.normals.one_a_vertex(vertices) {
+            Some(normals) => mesh.with_normals(normals)?,
+            None => mesh,
+        };
+        Ok((mesh, self.texture))
+    }
+}
+
+/// Gives the triangles from `first` on, which a face was split into, the texture coordinates of its corners.
+fn name_texture(
+    texture: &mut Texture,
+    triangles: &[[u32; 3]],
+    first: usize,
+    corners: &[u32],
+    of_corners: &[Option<u32>],
+) {
+    if of_corners.iter().all(Option::is_none) {
+        return;
+    }
+    let of = |vertex: u32| corners.iter().position(|&c| c == vertex).and_then(|at| of_corners[at]);
+    for (number, triangle) in triangles.iter().enumerate().skip(first) {
+        texture.name(number, triangle.map(of));
     }
 }
 
@@ -304,21 +359,21 @@ fn next_word<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(word)
 }
 
-/// The vertex and normal of a corner: `v`, `v/vt`, `v//vn` or `v/vt/vn`.
-fn corner(word: &[u8]) -> Option<(i64, Option<i64>)> {
+/// The vertex, texture coordinates and normal of a corner: `v`, `v/vt`, `v//vn` or `v/vt/vn`.
+fn corner(word: &[u8]) -> Option<(i64, Option<i64>, Option<i64>)> {
     let (vertex, rest) = integer(word)?;
     if rest.is_empty() {
-        return Some((vertex, None));
+        return Some((vertex, None, None));
     }
     let rest = rest.strip_prefix(b"/")?;
-    let rest = integer(rest).map_or(rest, |(_, after)| after);
+    let (texture, rest) = integer(rest).map_or((None, rest), |(number, after)| (Some(number), after));
     if rest.is_empty() {
-        return Some((vertex, None));
+        return Some((vertex, texture, None));
     }
     let rest = rest.strip_prefix(b"/")?;
     match integer(rest) {
-        Some((normal, [])) => Some((vertex, Some(normal))),
-        None if rest.is_empty() => Some((vertex, None)),
+        Some((normal, [])) => Some((vertex, texture, Some(normal))),
+        None if rest.is_empty() => Some((vertex, texture, None)),
         _ => None,
     }
 }

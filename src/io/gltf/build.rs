@@ -1,11 +1,12 @@
 //! New data for a document: accessors, a document from a plain mesh, animations.
 
-use glam::{DQuat, DVec3};
+use glam::{DQuat, DVec2, DVec3};
 use serde_json::{Value, json};
 
 use super::container::Bytes;
 use super::{Document, JointNodes};
 use crate::error::{Error, Result};
+use crate::io::texture::Split;
 use crate::model::Mesh;
 
 /// What a buffer view is bound to, as glTF writes it.
@@ -58,9 +59,25 @@ impl Document {
     /// # Errors
     /// As [`Document::from_mesh`].
     pub fn from_meshes(meshes: &[(&str, &Mesh)]) -> Result<Self> {
+        Self::from_all(&meshes.iter().map(|&(name, mesh)| (name, mesh, None)).collect::<Vec<_>>())
+    }
+
+    /// The same for meshes with texture coordinates.
+    ///
+    /// # Errors
+    /// As [`Document::from_mesh`].
+    pub fn from_textured(meshes: &[(&str, &Split)]) -> Result<Self> {
+        let parts = meshes.iter().map(|&(name, split)| {
+            let coordinates = split.coordinates.as_slice();
+            (name, &split.mesh, (!coordinates.is_empty()).then_some(coordinates))
+        });
+        Self::from_all(&parts.collect::<Vec<_>>())
+    }
+
+    fn from_all(meshes: &[(&str, &Mesh, Option<&[DVec2]>)]) -> Result<Self> {
         let numbers: Vec<usize> = (0..meshes.len()).collect();
         let nodes: Vec<Value> =
-            meshes.iter().zip(&numbers).map(|((name, _), n)| json!({"name": name, "mesh": n})).collect();
+            meshes.iter().zip(&numbers).map(|((name, ..), n)| json!({"name": name, "mesh": n})).collect();
         let root = json!({
             "asset": {"version": "2.0", "generator": concat!("skinbind ", env!("CARGO_PKG_VERSION"))},
             "scene": 0,
@@ -76,12 +93,15 @@ impl Document {
             file_bytes: 0,
             warnings: Vec::new(),
         };
-        let size = |(_, mesh): &(&str, &Mesh)| mesh.positions().len() * 24 + mesh.triangles().len() * 12;
-        document.reserve(meshes.iter().map(size).sum())?;
-        for (name, mesh) in meshes {
+        let size = |mesh: &Mesh| mesh.positions().len() * 32 + mesh.triangles().len() * 12;
+        document.reserve(meshes.iter().map(|(_, mesh, _)| size(mesh)).sum())?;
+        for (name, mesh, coordinates) in meshes {
             let mut attributes = json!({"POSITION": document.push_positions(mesh.positions())?});
             if let Some(normals) = mesh.normals() {
                 attributes["NORMAL"] = document.push_vec3s(&unit_normals(mesh, normals))?.into();
+            }
+            if let Some(coordinates) = coordinates {
+                attributes["TEXCOORD_0"] = document.push_coordinates(coordinates)?.into();
             }
             let indices = document.push_indices(mesh)?;
             document.push(
@@ -171,6 +191,18 @@ impl Document {
             bytes: bytemuck::cast_slice(&numbers),
             component: 5126,
             kind: "VEC3",
+            count: numbers.len(),
+            target: Some(VERTEX_DATA),
+        })
+    }
+
+    /// Stores texture coordinates as f32, turned to glTF's way: there `v` grows downwards.
+    fn push_coordinates(&mut self, coordinates: &[DVec2]) -> Result<usize> {
+        let numbers: Vec<[f32; 2]> = coordinates.iter().map(|c| [c.x as f32, (1.0 - c.y) as f32]).collect();
+        self.push_column(&Column {
+            bytes: bytemuck::cast_slice(&numbers),
+            component: 5126,
+            kind: "VEC2",
             count: numbers.len(),
             target: Some(VERTEX_DATA),
         })

@@ -7,7 +7,8 @@ use std::path::Path;
 use glam::DVec3;
 
 use crate::error::{Error, Result};
-use crate::io::obj::{self, Group};
+use crate::io::obj::{self, Group, Parsed};
+use crate::io::texture::Texture;
 use crate::model::{Mesh, Weights};
 
 /// The group that is the visible body.
@@ -18,6 +19,7 @@ const BODY: &str = "body";
 pub struct Base {
     pub mesh: Mesh,
     groups: Vec<Group>,
+    texture: Texture,
 }
 
 /// A mesh of some of the vertices of another.
@@ -26,6 +28,7 @@ pub struct Part {
     pub mesh: Mesh,
     /// For each vertex its number in the whole mesh, ascending.
     pub vertices: Vec<u32>,
+    pub texture: Texture,
 }
 
 impl Base {
@@ -41,8 +44,8 @@ impl Base {
 
     /// Reads the text of the OBJ file; errors as [`Base::read`].
     pub fn parse(text: &[u8]) -> Result<Self> {
-        let (mesh, groups) = obj::parse_grouped(text)?;
-        Ok(Self { mesh, groups })
+        let Parsed { mesh, groups, texture } = obj::parse_all(text)?;
+        Ok(Self { mesh, groups, texture })
     }
 
     /// How many vertices there are, helpers included: what weights files and clothes number.
@@ -75,11 +78,11 @@ impl Base {
         let is_hidden = within(hidden, self.vertices());
         let has_body = self.groups.iter().any(|g| g.name == BODY);
         let shown = self.groups.iter().filter(|g| !has_body || g.name == BODY);
-        let triangles: Vec<[u32; 3]> = shown
-            .flat_map(|g| &self.mesh.triangles()[g.triangles.clone()])
-            .filter(|t| !t.iter().all(|&v| is_hidden[v as usize]))
-            .copied()
+        let numbers: Vec<usize> = shown
+            .flat_map(|g| g.triangles.clone())
+            .filter(|&t| !self.mesh.triangles()[t].iter().all(|&v| is_hidden[v as usize]))
             .collect();
+        let triangles: Vec<[u32; 3]> = numbers.iter().map(|&t| self.mesh.triangles()[t]).collect();
         let mut vertices: Vec<u32> = triangles.as_flattened().to_vec();
         vertices.sort_unstable();
         vertices.dedup();
@@ -90,7 +93,8 @@ impl Base {
             return Err(Error::NoFaces);
         }
         let triangles = triangles.iter().map(|t| t.map(|v| number[v as usize])).collect();
-        Ok(Part { mesh: Mesh::new(positions, triangles)?, vertices })
+        let texture = self.texture.of_triangles(numbers);
+        Ok(Part { mesh: Mesh::new(positions, triangles)?, vertices, texture })
     }
 }
 
