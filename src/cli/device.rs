@@ -2,7 +2,7 @@
 
 use skinbind::bind::{self, Bound, Params};
 #[cfg(feature = "gpu")]
-use skinbind::bind_gpu::GpuKernels;
+use skinbind::bind_gpu::{GpuKernels, bind_where_it_fits};
 use skinbind::model::{Mesh, Skeleton};
 use skinbind::progress::Progress;
 use skinbind::{Error, Result};
@@ -98,20 +98,20 @@ impl Device {
             Device::Cpu => bind::bind(mesh, skeleton, params, progress),
             #[cfg(feature = "gpu")]
             Device::Gpu { context, may_fall_back } => {
-                let bound = async {
+                let (bound, limit) = skinbind::gpu::block_on(&context.device, async {
                     let mut kernels = GpuKernels::new(&context.device, &context.queue).await?;
-                    bind::bind_on_gpu(&mut kernels, mesh, skeleton, params, progress).await
-                };
-                let bound = skinbind::gpu::block_on(&context.device, bound);
-                match bound.and_then(|bound| context.check().map(|()| bound)) {
-                    Err(error @ Error::Limit { .. }) if *may_fall_back => {
-                        if !quiet {
-                            screen::say(&format!("note: {error}; computing on the CPU"));
-                        }
-                        bind::bind(mesh, skeleton, params, progress)
+                    if *may_fall_back {
+                        bind_where_it_fits(&mut kernels, mesh, skeleton, params, progress).await
+                    } else {
+                        let bound = bind::bind_on_gpu(&mut kernels, mesh, skeleton, params, progress).await?;
+                        Ok((bound, None))
                     }
-                    bound => bound,
+                })?;
+                context.check()?;
+                if let Some(limit) = limit.filter(|_| !quiet) {
+                    screen::say(&format!("note: {limit}; computed on the CPU"));
                 }
+                Ok(bound)
             }
         }
     }
