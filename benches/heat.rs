@@ -6,7 +6,7 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use glam::DVec3;
 use skinbind::heat::levels::levels;
-use skinbind::heat::{Parameters, Problem, STRENGTH, voxel_heat};
+use skinbind::heat::{Parameters, Problem, voxel_heat};
 use skinbind::model::{Bone, Grid, Mesh, Skeleton};
 use skinbind::progress::Progress;
 use skinbind::voxelize::{Interior, Voxels, voxelize};
@@ -53,6 +53,10 @@ fn voxels(mesh: &Mesh, resolution: u32) -> Voxels {
     voxelize(mesh, &mesh.weld(), &grid, Interior::Flood, Progress::NONE).unwrap()
 }
 
+fn problem(voxels: &Voxels, skeleton: &Skeleton, use_bone: &[bool]) -> Problem {
+    Problem::new(voxels, skeleton, use_bone, &Parameters::default(), Progress::NONE).unwrap()
+}
+
 fn heat(c: &mut Criterion) {
     let mesh = body(100, 134);
     let skeleton = spiral();
@@ -63,9 +67,9 @@ fn heat(c: &mut Criterion) {
         let voxels = voxels(&mesh, resolution);
         let name = |what| BenchmarkId::new(what, format!("{resolution}, {} solid", voxels.solid.count()));
         group.bench_function(name("sources"), |b| {
-            b.iter(|| black_box(Problem::new(&voxels, &skeleton, &use_bone, STRENGTH)));
+            b.iter(|| black_box(problem(&voxels, &skeleton, &use_bone)));
         });
-        let problem = Problem::new(&voxels, &skeleton, &use_bone, STRENGTH);
+        let problem = problem(&voxels, &skeleton, &use_bone);
         let bone_of = problem.bone_of();
         group.bench_function(name("levels"), |b| {
             b.iter(|| black_box(levels(&problem.solid, BONES, &bone_of, &problem.conductance)));

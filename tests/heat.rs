@@ -5,13 +5,13 @@ mod common;
 
 use std::ops::ControlFlow;
 
-use common::shapes::{Random, Shape, capsule, cuboid, sphere};
+use common::shapes::{Random, Shape, capsule, cuboid, sphere, u_bend};
 use glam::{DQuat, DVec3};
 use skinbind::bind::{Bound, Method, Params, bind};
 use skinbind::heat::cpu::Heats;
 use skinbind::heat::levels::{Level, levels};
 use skinbind::heat::sources::{middle, score};
-use skinbind::heat::{Parameters, Problem, TOLERANCE, cpu, nearby_order, reference, voxel_heat};
+use skinbind::heat::{Distance, Parameters, Problem, TOLERANCE, cpu, nearby_order, reference, voxel_heat};
 use skinbind::model::{Bone, Code, Grid, Mesh, Skeleton};
 use skinbind::progress::{Progress, Stage};
 use skinbind::voxelize::{Interior, Voxels, voxelize};
@@ -65,7 +65,8 @@ fn voxels(mesh: &Mesh, resolution: u32) -> Voxels {
 fn problem(resolution: u32) -> (Skeleton, Problem, Vec<Level>) {
     let skeleton = Skeleton::new(figure_bones()).unwrap();
     let use_bone = vec![true; skeleton.len()];
-    let problem = Problem::new(&voxels(&figure().mesh(), resolution), &skeleton, &use_bone, 0.75);
+    let voxels = voxels(&figure().mesh(), resolution);
+    let problem = Problem::new(&voxels, &skeleton, &use_bone, &Parameters::default(), Progress::NONE).unwrap();
     let levels = levels(&problem.solid, skeleton.len(), &problem.bone_of(), &problem.conductance);
     (skeleton, problem, levels)
 }
@@ -275,6 +276,36 @@ fn parts_without_a_bone_get_no_heat() {
     let (_, bound) = bound(&mesh, figure_bones(), 48);
     assert!((0..bound.weights.len()).all(|v| !bound.weights.of(v).is_empty()));
     assert!(bound.report.warnings.iter().any(|w| w.code == Code::ComponentUnreached));
+}
+
+#[test]
+fn the_way_through_the_body_counts_where_it_is_a_detour() {
+    // Legs at x = -0.3 and 0.3, joined at y = 0 only, 0.2 apart. The right bone ends 1.4 above the right tip, which is 0.6
+    // from the left bone through the open and 2.9 through the body.
+    let mesh = u_bend(0.2, 0.2, 2.0, 6).mesh();
+    let bones = || {
+        vec![bone("left", [-0.3, -1.9, 0.], [-0.3, 0., 0.], None), bone("right", [0.3, -0.6, 0.], [0.3, 0., 0.], None)]
+    };
+    let tip = mesh.positions().iter().position(|p| p.x > 0.0 && p.y < -2.15).unwrap();
+    let of_right = |distance: Distance| {
+        let heat = Parameters { distance, ..Parameters::default() };
+        let params = Params { method: Method::VoxelHeat, resolution: Some(48), heat, ..Params::default() };
+        let bound = bind(&mesh, &Skeleton::new(bones()).unwrap(), &params, Progress::NONE).unwrap();
+        bound.weights.weight(tip, 1)
+    };
+    assert!(of_right(Distance::Crawl) > 0.99);
+    assert!(of_right(Distance::Straight) < 0.5, "control");
+    // Where little is in the way few voxels choose another source.
+    let figure = figure().mesh();
+    let skeleton = Skeleton::new(figure_bones()).unwrap();
+    let upright = |distance: Distance| {
+        let parameters = Parameters { distance, ..Parameters::default() };
+        let voxels = voxels(&figure, 32);
+        Problem::new(&voxels, &skeleton, &vec![true; skeleton.len()], &parameters, Progress::NONE).unwrap()
+    };
+    let [straight, crawl] = [Distance::Straight, Distance::Crawl].map(upright);
+    let differing = straight.owner.iter().zip(&crawl.owner).filter(|(a, b)| a != b).count();
+    assert!(differing * 50 < straight.owner.len(), "{differing} of {}", straight.owner.len());
 }
 
 #[test]

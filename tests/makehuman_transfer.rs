@@ -41,7 +41,7 @@ fn shoes_and_suit_take_the_weights_of_the_body(folder: &Path) -> Result<(), Fail
         let vertices = clothes.positions().len();
         let closest = plain_closest(&body, &weights, &clothes);
         let mut ours = Vec::new();
-        // Shoes have a lining: the second time its normals may point the other way.
+        // Shoes have a lining, whose normals point the other way: allowed where nothing else is near, or always.
         for flipped in [false, true] {
             let params = Params { flipped, ..Params::default() };
             let done = transfer(&body, &weights, &skeleton, &clothes, &params, Progress::NONE)?;
@@ -61,10 +61,10 @@ fn shoes_and_suit_take_the_weights_of_the_body(folder: &Path) -> Result<(), Fail
             let err = |weights: &Weights| error(weights, &own, names.len());
             let (strict, lined, plain) = (err(&ours[0]), err(&ours[1]), err(&closest));
             println!("{name}: err {strict:.4}, {lined:.4} with flipped normals, {plain:.4} for plain closest points");
-            assert!(lined <= plain, "{lined} is worse than plain closest points, {plain}");
+            assert!(strict <= plain && lined <= plain, "worse than plain closest points, {plain}: {strict}, {lined}");
             // Control: the right weights at other vertices are further off.
             let shifted: Vec<u32> = (0..vertices as u32).map(|v| (v + 37) % vertices as u32).collect();
-            assert!(err(&ours[1].scatter(&shifted)) > plain);
+            assert!(err(&ours[0].scatter(&shifted)) > plain);
         }
     }
     Ok(())

@@ -173,13 +173,41 @@ fn far_parts_follow_as_a_whole_and_turned_ones_by_distance() {
     // The nearest face of the box spans y from 1.4 to 1.6.
     assert!((0.69..0.81).contains(&done.weights.weight(count, 1)));
 
-    let lining = sleeve.clone().flip(|_| true).mesh();
-    let turned = run(&body, &weights, &lining, &exact());
+    // A fin faces along the body, nowhere away from it or towards it.
+    let fin = strip(2, 4).map(|p| DVec3::new(0.32 + 0.02 * p.x, 0.6 + 0.1 * p.y, 0.0)).mesh();
+    let turned = run(&body, &weights, &fin, &exact());
     assert!(turned.warnings.iter().any(|w| w.code == Code::Fallback), "{:?}", turned.warnings);
-    let allowed = run(&body, &weights, &lining, &Params { flipped: true, ..exact() });
+    let allowed = run(&body, &weights, &fin, &Params { max_angle: 100.0, ..exact() });
     assert!(!allowed.warnings.iter().any(|w| w.code == Code::Fallback));
-    let straight = run(&body, &weights, &sleeve.mesh(), &exact());
-    assert!(worst(&allowed.weights, |v| straight.weights.weight(v, 1)) < 1e-12);
+    assert!(worst(&allowed.weights, |v| turned.weights.weight(v, 1)) < 1e-12);
+}
+
+#[test]
+fn a_lining_takes_what_it_lies_on() {
+    let body = shapes::capsule(0.3, 2.0, 8).mesh();
+    let weights = blend(&body, |p| 0.5 * p.y);
+    let sleeve = shapes::capsule(0.32, 2.0, 10).keep(|c| c.y > 0.2 && c.y < 1.7);
+    let lining = run(&body, &weights, &sleeve.clone().flip(|_| true).mesh(), &exact());
+    assert!(lining.warnings.is_empty(), "{:?}", lining.warnings);
+    let outside = run(&body, &weights, &sleeve.mesh(), &exact());
+    assert!(worst(&lining.weights, |v| outside.weights.weight(v, 1)) < 1e-12);
+}
+
+#[test]
+fn a_trouser_leg_follows_its_own_leg_where_the_other_is_nearer() {
+    let leg = |x: f64| shapes::capsule(0.2, 2.0, 12).map(move |p| p + DVec3::new(x, 0.0, 0.0));
+    let body = leg(-0.3).and(&leg(0.3)).mesh();
+    let weights = blend(&body, |p| if p.x > 0.0 { 1.0 } else { 0.0 });
+    // Its inner side, at x = 0.03, is 0.07 from the right leg and 0.13 from the left one.
+    let around_left = shapes::capsule(0.33, 2.0, 10).map(|p| p - DVec3::new(0.3, 0.0, 0.0));
+    let trousers = around_left.keep(|c| c.y > 0.2 && c.y < 1.7).mesh();
+    let used: Vec<u32> = trousers.triangles().iter().flatten().copied().collect();
+    let of_right = |params: Params| {
+        let done = run(&body, &weights, &trousers, &params);
+        used.iter().map(|&v| done.weights.weight(v as usize, 1)).fold(0.0, f64::max)
+    };
+    assert_eq!(of_right(exact()), 0.0);
+    assert!(of_right(Params { flipped: true, ..exact() }) > 0.9, "control");
 }
 
 #[test]

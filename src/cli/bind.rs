@@ -66,6 +66,9 @@ pub struct Args {
     /// Most that heat may be off the exact solution, 1e-9 to 0.1.
     #[arg(long, value_name = "T", default_value_t = heat::TOLERANCE, allow_negative_numbers = true)]
     tolerance: f64,
+    /// How far a voxel is from a bone that may heat it.
+    #[arg(long, value_enum, default_value_t)]
+    distance: DistanceArg,
     /// Most bones that move one vertex, 1 to 16.
     #[arg(long, value_name = "K", default_value_t = Limits::default().max_influences)]
     max_influences: usize,
@@ -116,6 +119,15 @@ enum MethodArg {
 }
 
 #[derive(Clone, Copy, Default, ValueEnum)]
+enum DistanceArg {
+    /// Along a straight line, whatever is in the way.
+    #[default]
+    Straight,
+    /// Through the body, where that is a detour.
+    Crawl,
+}
+
+#[derive(Clone, Copy, Default, ValueEnum)]
 enum NeighborsArg {
     #[value(name = "6")]
     Six,
@@ -155,7 +167,14 @@ impl Args {
                 InteriorArg::Winding => Interior::Winding,
             },
             falloff: Falloff { smoothing: self.smoothing, power: self.falloff_power },
-            heat: heat::Parameters { tolerance: self.tolerance, ..Default::default() },
+            heat: heat::Parameters {
+                tolerance: self.tolerance,
+                distance: match self.distance {
+                    DistanceArg::Straight => heat::Distance::Straight,
+                    DistanceArg::Crawl => heat::Distance::Crawl,
+                },
+                ..Default::default()
+            },
             limits: Limits { max_influences: self.max_influences, threshold: self.threshold },
             exclude: self.exclude.clone(),
         }

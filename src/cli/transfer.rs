@@ -44,7 +44,8 @@ pub struct Args {
     /// By how many degrees the two normals may differ.
     #[arg(long, value_name = "DEGREES", default_value_t = Params::default().max_angle, allow_negative_numbers = true)]
     max_angle: f64,
-    /// A normal may also point the opposite way: for the inner side of cloth.
+    /// A normal may point the opposite way even where SOURCE faces the right way within reach; a lining that nothing else is
+    /// near to may do so anyway.
     #[arg(long)]
     flipped: bool,
     /// Smoothing steps over what was filled.

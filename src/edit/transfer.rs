@@ -9,7 +9,7 @@ use crate::edit::inpaint::inpaint_on;
 use crate::edit::rows::{add, place_rows, to_one};
 use crate::edit::smooth::{check_length, smooth_row};
 use crate::error::{Error, Result};
-use crate::geometry::closest_point::TriangleTree;
+use crate::geometry::closest_point::{SurfacePoint, TriangleTree};
 use crate::geometry::mesh_graph::{Laplacian, place_normals};
 use crate::influence::{Limits, Stats, weigh_places};
 use crate::model::{Code, Components, Influence, Mesh, Skeleton, Warning, Weights, Weld};
@@ -27,7 +27,8 @@ pub struct Params {
     pub max_distance: f64,
     /// A point is matched where the two normals differ by at most so many degrees, 0 to 180. Default 30.
     pub max_angle: f64,
-    /// Whether a normal may also point the opposite way, as on the inner side of cloth. Default false.
+    /// Whether a normal may always point the opposite way too. Default false: only where no point of the source within
+    /// `max_distance` faces the right way, as on the lining of a shoe.
     pub flipped: bool,
     /// Smoothing steps over what was filled and its neighbours. Default 10.
     pub smoothing: usize,
@@ -154,7 +155,7 @@ struct Source {
 struct Point {
     row: Vec<Influence>,
     distance: f64,
-    /// Whether it faces the same way as the place.
+    /// Whether its normal allows a match.
     agrees: bool,
 }
 
@@ -181,7 +182,8 @@ impl Source {
 
     fn matches(&self, target: &Mesh, weld: &Weld, params: &Params, progress: Progress) -> Result<Matches> {
         let normals = place_normals(target, weld);
-        let least = params.max_angle.to_radians().cos();
+        let reach = params.max_distance * target.bounds().diagonal();
+        let allowed = Allowed { cosine: params.max_angle.to_radians().cos(), flipped: params.flipped, reach };
         let points = weld
             .first
             .par_iter()
@@ -190,29 +192,52 @@ impl Source {
                 if place % 4096 == 0 {
                     progress.at(Stage::Prepare, 0.5)?;
                 }
-                Ok(self.point(target.positions()[vertex as usize], normals[place], least, params.flipped))
+                Ok(self.point(target.positions()[vertex as usize], normals[place], &allowed))
             })
             .collect::<Result<_>>()?;
-        Ok(Matches { points, reach: params.max_distance * target.bounds().diagonal() })
+        Ok(Matches { points, reach })
     }
 
-    /// The closest point to `p`, with the blend of the weights and of the normals of its triangle's corners.
-    fn point(&self, p: DVec3, normal: DVec3, least: f64, flipped: bool) -> Point {
+    /// The closest point to `p`, and whether it may be matched to a place of this normal.
+    fn point(&self, p: DVec3, normal: DVec3, allowed: &Allowed) -> Point {
         let Some(at) = self.tree.closest(p) else {
             return Point { row: Vec::new(), distance: f64::INFINITY, agrees: false };
         };
-        let (mut row, mut facing) = (Vec::new(), DVec3::ZERO);
+        let (mut row, distance) = (Vec::new(), at.squared.sqrt());
         for (place, share) in self.places[at.triangle as usize].into_iter().zip(at.barycentric) {
-            facing += self.normals[place as usize] * share;
             self.rows.of(place as usize).iter().for_each(|i| add(&mut row, i.joint, share * i.weight));
         }
         to_one(&mut row);
-        let cosine = normal.dot(facing.normalize_or_zero());
-        // Where either has no direction there is nothing to disagree about.
-        let undirected = normal == DVec3::ZERO || facing == DVec3::ZERO;
-        let agrees = undirected || cosine >= least || (flipped && -cosine >= least);
-        Point { row, distance: at.squared.sqrt(), agrees }
+        let cosine = |at: SurfacePoint| {
+            let facing = self.normal(at);
+            // Where either has no direction there is nothing to disagree about.
+            if normal == DVec3::ZERO || facing == DVec3::ZERO { 1.0 } else { normal.dot(facing) }
+        };
+        // A lining faces what it lies on. So does the outer side of a trouser leg that the other leg is nearer to, but the
+        // leg that it belongs to is within reach and faces its way.
+        let one_sided = || {
+            let reach = allowed.reach * allowed.reach;
+            self.tree.closest_where(p, reach, |other| cosine(other) >= allowed.cosine).is_none()
+        };
+        let agrees = cosine(at) >= allowed.cosine
+            || (-cosine(at) >= allowed.cosine && (allowed.flipped || (distance <= allowed.reach && one_sided())));
+        Point { row, distance, agrees }
     }
+
+    /// The unit normal at a point of the source, blended from those of its triangle's corners; 0 where they cancel.
+    fn normal(&self, at: SurfacePoint) -> DVec3 {
+        let corners = self.places[at.triangle as usize].into_iter().zip(at.barycentric);
+        corners.map(|(place, share)| self.normals[place as usize] * share).sum::<DVec3>().normalize_or_zero()
+    }
+}
+
+/// What may be matched.
+struct Allowed {
+    /// Least cosine between the two normals.
+    cosine: f64,
+    flipped: bool,
+    /// Largest distance.
+    reach: f64,
 }
 
 /// Where a place of the target takes its weights from.

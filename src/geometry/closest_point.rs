@@ -32,14 +32,27 @@ impl TriangleTree {
     /// The point of the surface closest to `p`; `None` where there are no triangles. Points that tie go by their coordinates
     /// (x, then y, then z), so that the order of the triangles decides nothing but which triangle around it is named.
     pub fn closest(&self, p: DVec3) -> Option<SurfacePoint> {
+        self.closest_where(p, f64::INFINITY, |_| true)
+    }
+
+    /// The closest of those points that are some triangle's closest to `p`, are accepted, and lie within the squared
+    /// distance `reach`. Ties as for [`Self::closest`].
+    pub fn closest_where(
+        &self,
+        p: DVec3,
+        reach: f64,
+        mut accepts: impl FnMut(SurfacePoint) -> bool,
+    ) -> Option<SurfacePoint> {
         let mut best: Option<SurfacePoint> = None;
-        self.tree.search(p, f64::INFINITY, |triangle, _| {
+        self.tree.search(p, reach, |triangle, reach| {
             let (barycentric, squared) = closest_on_triangle(p, self.triangles[triangle as usize]);
             let found = SurfacePoint { triangle, barycentric, squared };
-            if best.is_none_or(|b| squared < b.squared || (squared == b.squared && self.tie_goes_to(found, b))) {
+            let closer =
+                best.is_none_or(|b| squared < b.squared || (squared == b.squared && self.tie_goes_to(found, b)));
+            if squared <= reach && closer && accepts(found) {
                 best = Some(found);
             }
-            best.map_or(f64::INFINITY, |b| b.squared)
+            best.map_or(reach, |b| b.squared)
         });
         best
     }

@@ -5,6 +5,7 @@ pub mod box_tree;
 pub mod cholesky;
 pub mod closest_point;
 pub mod mesh_graph;
+pub mod rim;
 pub mod segment;
 pub mod topology;
 pub mod winding;

@@ -15,6 +15,7 @@ pub mod sample;
 pub mod segment;
 pub mod solid;
 pub mod sources;
+pub mod travel;
 pub mod trim;
 
 use glam::DVec3;
@@ -34,6 +35,16 @@ pub const SHARPNESS: f64 = 1.4;
 /// Most that a raw heat is off the exact solution, on a scale from 0 to 1.
 pub const TOLERANCE: f64 = 1e-3;
 
+/// How far a voxel is from a bone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Distance {
+    /// Along a straight line, whatever is in the way.
+    #[default]
+    Straight,
+    /// Through the body, where that is a detour; see [`travel`].
+    Crawl,
+}
+
 /// Parameters of heat in the solid.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parameters {
@@ -44,11 +55,13 @@ pub struct Parameters {
     pub sharpness: f64,
     /// Most that a heat may be off the exact solution, from 1e-9 to 0.1.
     pub tolerance: f64,
+    /// How far a voxel is from a bone, where its source is chosen.
+    pub distance: Distance,
 }
 
 impl Default for Parameters {
     fn default() -> Self {
-        Self { strength: STRENGTH, sharpness: SHARPNESS, tolerance: TOLERANCE }
+        Self { strength: STRENGTH, sharpness: SHARPNESS, tolerance: TOLERANCE, distance: Distance::Straight }
     }
 }
 
@@ -115,13 +128,29 @@ pub struct Problem {
 
 impl Problem {
     /// Finds sources, owners and conductances (steps 1 to 6 of the source rule).
-    pub fn new(voxels: &Voxels, skeleton: &Skeleton, use_bone: &[bool], strength: f64) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn new(
+        voxels: &Voxels,
+        skeleton: &Skeleton,
+        use_bone: &[bool],
+        parameters: &Parameters,
+        progress: Progress,
+    ) -> Result<Self> {
         let solid = Solid::new(voxels.solid.clone());
         let found = sources(&solid, &voxels.surface, &voxels.grid, skeleton, use_bone);
         let solid = with_sources(solid, &found.all);
-        let owner = owners(&solid, &found.all);
-        let conductance = sources::conductance(&solid, &found.all, &owner, strength);
-        Self { solid, sources: found.all, owner, conductance, warnings: found.warnings }
+        let (owner, distance) = match parameters.distance {
+            Distance::Straight => {
+                let owner = owners(&solid, &found.all);
+                let distance = sources::distances(&solid, &found.all, &owner);
+                (owner, distance)
+            }
+            Distance::Crawl => travel::owners(voxels, &solid, &found.all, progress)?,
+        };
+        let conductance = distance.into_iter().map(|d| sources::conductance(parameters.strength, d)).collect();
+        Ok(Self { solid, sources: found.all, owner, conductance, warnings: found.warnings })
     }
 
     /// The bone that heats each voxel.
@@ -169,7 +198,7 @@ pub fn voxel_heat(
         return Err(Error::Length { what: "bones to use", found: use_bone.len(), expected: skeleton.len() });
     }
     progress.at(Stage::Heat, 0.0)?;
-    let problem = Problem::new(voxels, skeleton, use_bone, parameters.strength);
+    let problem = Problem::new(voxels, skeleton, use_bone, parameters, progress)?;
     let levels = levels::levels(&problem.solid, skeleton.len(), &problem.bone_of(), &problem.conductance);
     let needed = sample::needed(&problem.solid, &voxels.grid, places);
     let heats = cpu::heat(&levels, &nearby_order(skeleton), &needed, parameters.tolerance, progress)?;

@@ -14,6 +14,10 @@ use crate::model::{BitGrid, Code, Grid, Skeleton, Warning};
 pub const SAMPLES: usize = 21;
 /// How much further away a link counts than a bone does.
 pub const LINK_PENALTY: f64 = 3.0;
+/// How many of its radii the last bone of a chain reaches beyond its thickness before that counts against it, as a factor
+/// of distance: it has all that lies around and beyond its joint, however far that stands out (a chin, fingers that share a
+/// bone).
+pub const LAST_BONE: f64 = 0.4;
 /// Two scores that differ by less than this share are equal, and the bone's name decides: mirrored bodies have exact
 /// ties on their plane of symmetry, which rounding must not turn over.
 pub const TIE: f64 = 1e-9;
@@ -41,6 +45,8 @@ pub struct Source {
     pub to: f64,
     pub radii: Radii,
     pub link: bool,
+    /// By what a distance is multiplied before it is compared with the radius.
+    pub beyond: f64,
 }
 
 /// The sources of a skeleton in a solid.
@@ -123,7 +129,11 @@ fn assemble(
         let tail = cut_at_tail(limb, onward(at, limbs, &children).into_iter().map(|next| &limbs[next]));
         let (from, to) = trimmed(head, tail);
         let bone = bones[at] as u32;
-        all.push(Source { bone, whole: limb.segment, from, to, radii: limb.radii, link: false });
+        let beyond = match parents[at] {
+            Some(parent) if children[at].is_empty() => last_bone(limb, &limbs[parent]),
+            _ => 1.0,
+        };
+        all.push(Source { bone, whole: limb.segment, from, to, radii: limb.radii, link: false, beyond });
         let links: Vec<Segment> =
             children[at].iter().filter_map(|&c| link(solid, &limb.segment, &limbs[c].segment)).collect();
         let link_radii = radii_with(solid, surface, &links, typical);
@@ -134,9 +144,16 @@ fn assemble(
             to: 1.0,
             radii,
             link: true,
+            beyond: 1.0,
         }));
     }
     all
+}
+
+/// [`LAST_BONE`] for a bone in line with its parent, 1 for one across it (a breast, an eye), by the cosine between.
+fn last_bone(bone: &Limb, parent: &Limb) -> f64 {
+    let along = |limb: &Limb| (limb.segment.b - limb.segment.a).normalize_or_zero();
+    1.0 - (1.0 - LAST_BONE) * along(bone).dot(along(parent)).clamp(0.0, 1.0)
 }
 
 /// The descendants that are joined to a bone's tail, directly or by others.
@@ -165,7 +182,7 @@ fn from_outside(
         let middle = middle(solid, voxel);
         let whole = Segment { a: middle, b: middle };
         let radii = radii(solid, surface, &[whole])[0];
-        found.all.push(Source { bone: bone as u32, whole, from: 0.0, to: 1.0, radii, link: false });
+        found.all.push(Source { bone: bone as u32, whole, from: 0.0, to: 1.0, radii, link: false, beyond: 1.0 });
         let name = &skeleton.bones()[bone].name;
         found.warnings.push(
             Warning::new(
@@ -213,15 +230,15 @@ pub fn crossed<'a>(solid: &'a Solid, source: &Source) -> impl Iterator<Item = u3
 }
 
 /// Step 5: how badly a source suits a voxel whose middle is `p`, to the fourth power (which has the same order as the
-/// score itself and needs no root): `(lambda d)^4 / r max(1, d / r)^4`.
+/// score itself and needs no root): `(lambda d)^4 / r max(1, beta d / r)^4`.
 pub fn score(source: &Source, p: DVec3) -> f64 {
     let t = source.whole.closest(p).clamp(source.from, source.to);
     score_at(source, source.whole.at(t).distance_squared(p), source.radii.at(t))
 }
 
-fn score_at(source: &Source, distance_squared: f64, radius: f64) -> f64 {
+pub(super) fn score_at(source: &Source, distance_squared: f64, radius: f64) -> f64 {
     let lambda: f64 = if source.link { LINK_PENALTY } else { 1.0 };
-    let beyond = (distance_squared / (radius * radius)).max(1.0);
+    let beyond = (distance_squared * (source.beyond / radius).powi(2)).max(1.0);
     lambda.powi(4) * distance_squared * distance_squared / radius * beyond * beyond
 }
 
@@ -317,19 +334,19 @@ fn best(sources: &[Source], candidates: &[u32], p: DVec3, scores: &mut Vec<f64>)
 }
 
 /// The largest fourth power of a score that ties with this one.
-fn within_tie(least: f64) -> f64 {
+pub(super) fn within_tie(least: f64) -> f64 {
     least * (1.0 + 4.0 * TIE)
 }
 
-/// Step 6: the heat conductance between a source and each voxel that it owns: `strength / max(d, 1/2)^2`, `d` in voxels
-/// to the whole source, trimmed or not.
-pub fn conductance(solid: &Solid, sources: &[Source], owner: &[u32], strength: f64) -> Vec<f64> {
-    owner
-        .par_iter()
-        .enumerate()
-        .map(|(voxel, &source)| {
-            let d = sources[source as usize].whole.distance(middle(solid, voxel as u32)).max(0.5);
-            strength / (d * d)
-        })
-        .collect()
+/// Step 6: the distance of each voxel from the source that owns it, in voxels, to the whole source, trimmed or not.
+pub fn distances(solid: &Solid, sources: &[Source], owner: &[u32]) -> Vec<f64> {
+    let distance =
+        |(voxel, &source): (usize, &u32)| sources[source as usize].whole.distance(middle(solid, voxel as u32));
+    owner.par_iter().enumerate().map(distance).collect()
+}
+
+/// Step 6: the heat conductance between a source and a voxel that it owns: `strength / max(d, 1/2)^2`, `d` in voxels.
+pub fn conductance(strength: f64, distance: f64) -> f64 {
+    let d = distance.max(0.5);
+    strength / (d * d)
 }

@@ -10,7 +10,7 @@ use super::segment::Segment;
 /// Points of a bone at which the thickness of its neighbours is asked for.
 pub const SAMPLES: usize = 41;
 /// How many of the parent's radii away a bone has left its parent.
-pub const CLEAR_OF_PARENT: f64 = 1.2;
+pub const CLEAR_OF_PARENT: f64 = 1.3;
 /// A child whose head is further from a bone's tail than this share of the bone's length is not joined to it.
 pub const JOINED: f64 = 0.5;
 /// How fast the cut at the tail grows with the child's thickness beyond the bone's own.
@@ -78,9 +78,9 @@ mod tests {
     #[test]
     fn a_branch_across_starts_where_it_leaves_the_trunk() {
         let trunk = limb([0., 0., 0.], [0., 20., 0.], 4.0);
-        // At a right angle the whole way through 1.2 x 4 = 4.8 counts; the samples lie half a voxel apart: 5.0 of 20.
+        // At a right angle the whole way through 1.3 x 4 = 5.2 counts; the samples lie half a voxel apart: 5.5 of 20.
         let branch = limb([0., 10., 0.], [20., 10., 0.], 2.0);
-        assert_eq!(cut_at_head(&branch, &trunk), 0.25);
+        assert_eq!(cut_at_head(&branch, &trunk), 0.275);
         // One that goes on in line is not cut.
         let spine = limb([0., 20., 0.], [0., 40., 0.], 2.0);
         assert_eq!(cut_at_head(&spine, &trunk), 0.0);

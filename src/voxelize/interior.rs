@@ -1,12 +1,12 @@
 //! The inside of a surface that may have holes: generalized winding number above one half (Jacobson et al. 2013), asked only
 //! where signed crossings along rays in the three axes leave a doubt (after Nooruddin and Turk 2003).
 
-use glam::{DVec3, IVec3, UVec3};
+use glam::{IVec3, UVec3};
 use rayon::prelude::*;
 
+use super::doubt::settle;
 use super::parts::Hull;
 use crate::error::Result;
-use crate::geometry::winding::WindingTree;
 use crate::model::{BitGrid, LATTICE};
 use crate::progress::{Progress, Stage};
 
@@ -30,35 +30,14 @@ pub fn winding(hull: &Hull, surface: &BitGrid, progress: Progress) -> Result<Bit
             all.words_mut().iter_mut().zip(inside.words()).for_each(|(a, b)| *a &= b);
         }
     }
-    let doubt = |word: usize| any.words()[word] & !all.words()[word] & !surface.words()[word];
-    if (0..surface.words().len()).all(|w| doubt(w) == 0) {
+    let sure = all.words().iter().zip(surface.words());
+    any.words_mut().iter_mut().zip(sure).for_each(|(any, (all, surface))| *any &= !(all | surface));
+    if any.words().iter().all(|&word| word == 0) {
         return Ok(all);
     }
     progress.at(Stage::Interior, 0.3)?;
-    let tree = WindingTree::new(hull.in_voxels());
-    let words = surface.words_per_row();
-    let found = (0..surface.words().len())
-        .into_par_iter()
-        .with_min_len(64)
-        .map(|word| {
-            let mut bits = doubt(word);
-            if bits == 0 {
-                return Ok(0);
-            }
-            progress.at(Stage::Interior, 0.3 + 0.7 * word as f64 / surface.words().len() as f64)?;
-            let (row, x) = (word / words, (word % words * 64) as u32);
-            let (y, z) = (row as u32 % dims.y, row as u32 / dims.y);
-            let mut inside = 0;
-            while bits != 0 {
-                let bit = bits.trailing_zeros();
-                bits &= bits - 1;
-                let center = UVec3::new(x + bit, y, z).as_dvec3() + DVec3::splat(0.5);
-                inside |= u64::from(tree.at(center) > 0.5) << bit;
-            }
-            Ok(inside)
-        })
-        .collect::<Result<Vec<u64>>>()?;
-    all.words_mut().iter_mut().zip(found).for_each(|(a, b)| *a |= b);
+    let found = settle(hull, surface, &any, progress)?;
+    all.words_mut().iter_mut().zip(found.words()).for_each(|(a, b)| *a |= b);
     Ok(all)
 }
 

@@ -27,6 +27,7 @@
 //! See [`Interior`]. The tree of winding numbers is [`crate::geometry::winding`].
 
 mod closed;
+mod doubt;
 mod flood;
 #[cfg(feature = "gpu")]
 pub mod gpu;

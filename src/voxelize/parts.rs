@@ -33,7 +33,8 @@ impl Hull {
             .filter(|p| distinct(p) && !sheet[components.of_place[p[0] as usize] as usize])
             .collect();
         let at = |p: u32| mesh.positions()[weld.first[p as usize] as usize];
-        turn_outwards(&mut faces, &|p| (at(p) - mesh.bounds().center()) / grid.voxel());
+        let middle = mesh.bounds().center();
+        turn_outwards(&mut faces, &|p| (at(p) - middle) / grid.voxel());
         let mut triangles: Vec<[IVec3; 3]> = faces.into_iter().map(|f| f.map(|p| grid.lattice(at(p)))).collect();
         // In an order of their own, so that the rounding of sums does not depend on the order in the mesh.
         for t in &mut triangles {
