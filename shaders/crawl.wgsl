@@ -15,32 +15,34 @@ const LENGTHS: vec3<u32> = vec3(65536u, 92682u, 113512u);
 // Voxels of a brick with one layer around it.
 const PADDED: u32 = 216u;
 
-// What `work` holds: first for each colour the ends of its ring, then counters, from FLAGS on a word a brick, then the rings.
-const TAILS: u32 = 0u;
-const HEADS: u32 = 8u;
-const OVERFLOW: u32 = 16u;
-const VISITS: u32 = 17u;
-const CHANGES: u32 = 18u;
-const SWEEPS: u32 = 19u;
-const FLAGS: u32 = 32u;
+// What `work` holds: counters, then for each queue how many bricks were put into it and how many taken out, then a word a
+// brick (at params.flags), then the rings. There is a queue a colour and window: number 8 * window + colour.
+const OVERFLOW: u32 = 0u;
+const VISITS: u32 = 1u;
+const CHANGES: u32 = 2u;
+const SWEEPS: u32 = 3u;
+const QUEUES: u32 = 4u;
 // Bits of a brick's flags.
 const QUEUED: u32 = 1u;
 const SEEDED: u32 = 2u;
 
 struct CrawlParams {
+    window: Window,
     // Bricks along each axis, and how many there are.
     extent: vec3<u32>,
     bricks: u32,
     // Along how many axes a step may go: 1 for faces only, 3 for edges and corners too.
     most_axes: u32,
-    // The colour whose turn it is.
-    colour: u32,
-    // Places of a colour's ring.
+    // The queue whose turn it is.
+    queue: u32,
+    // Places of a queue's ring.
     ring: u32,
     // Most bricks of a dispatch.
     batch: u32,
     // Voxels in which bones start.
     seeded: u32,
+    // Where the flags of bricks stand in `work`.
+    flags: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: CrawlParams;
@@ -48,6 +50,7 @@ struct CrawlParams {
 @group(0) @binding(2) var<storage, read> slots: array<u32>;
 // LABELS a voxel, in order.
 @group(0) @binding(3) var<storage, read_write> labels: array<vec2<u32>>;
+@group(0) @binding(8) var<storage, read_write> more_labels: array<vec2<u32>>;
 @group(0) @binding(4) var<storage, read_write> work: array<atomic<u32>>;
 // Workgroups of the next dispatch along x, y and z, the place of its first brick in the ring, and how many bricks it has.
 @group(0) @binding(5) var<storage, read_write> next_turn: array<u32>;
@@ -80,6 +83,14 @@ var<workgroup> changed: vec2<u32>;
 var<private> own: array<vec2<u32>, LABELS>;
 var<private> has_changed: bool;
 var<private> is_too_far: bool;
+
+fn set_label(voxel: u32, j: u32, label: vec2<u32>) {
+    if voxel < params.window.second_voxel {
+        labels[(voxel - params.window.first_voxel) * LABELS + j] = label;
+    } else {
+        more_labels[(voxel - params.window.second_voxel) * LABELS + j] = label;
+    }
+}
 
 // Offers a label that comes over a step of this length to the own voxel.
 fn take(label: vec2<u32>, length: u32) {
@@ -132,12 +143,24 @@ fn slot_at(place: vec3<i32>) -> u32 {
 
 // Queues a brick, unless it is queued already.
 fn enqueue(slot: u32, place: vec3<u32>, flags: u32) {
-    if (atomicOr(&work[FLAGS + slot], QUEUED | flags) & QUEUED) == 0u {
+    if (atomicOr(&work[params.flags + slot], QUEUED | flags) & QUEUED) == 0u {
         let parity = place & vec3(1u);
-        let colour = parity.x + 2u * parity.y + 4u * parity.z;
-        let at = atomicAdd(&work[TAILS + colour], 1u) % params.ring;
-        atomicStore(&work[FLAGS + params.bricks + colour * params.ring + at], slot);
+        // The bricks around those of a window are in it, or in the one before or after.
+        var first = params.queue & ~7u;
+        if place.z < params.window.first_layer {
+            first -= 8u;
+        } else if place.z >= params.window.end_layer {
+            first += 8u;
+        }
+        let queue = first + parity.x + 2u * parity.y + 4u * parity.z;
+        let at = atomicAdd(&work[QUEUES + 2u * queue], 1u) % params.ring;
+        atomicStore(&work[ring_of(queue) + at], slot);
     }
+}
+
+// Where a queue's ring begins in `work`.
+fn ring_of(queue: u32) -> u32 {
+    return params.flags + params.bricks + queue * params.ring;
 }
 
 @compute @workgroup_size(WORKGROUP)
@@ -167,25 +190,26 @@ fn seed(
     let range = seeds[2u * index + 1u];
     let place = unpack_place(voxel_at.x);
     let slot = slot_at(vec3<i32>(place));
-    if slot == ABSENT {
+    if slot == ABSENT || !is_in_window(place.z) {
         return;
     }
     let voxel = bricks[slot].first_voxel + cells_below(bricks[slot].mask, voxel_at.y);
     for (var j = 0u; j < min(range.y, LABELS); j++) {
-        labels[voxel * LABELS + j] = seeds[range.x + j];
+        set_label(voxel, j, seeds[range.x + j]);
     }
     enqueue(slot, place, SEEDED);
 }
 
-// Takes bricks of the colour out of its ring and says how many workgroups they need.
+// Takes bricks out of the queue and says how many workgroups they need.
 @compute @workgroup_size(WORKGROUP)
 fn prepare(@builtin(local_invocation_index) local: u32) {
     if local != 0u {
         return;
     }
-    let head = atomicLoad(&work[HEADS + params.colour]);
-    let count = min(atomicLoad(&work[TAILS + params.colour]) - head, params.batch);
-    atomicStore(&work[HEADS + params.colour], head + count);
+    let ends = QUEUES + 2u * params.queue;
+    let head = atomicLoad(&work[ends + 1u]);
+    let count = min(atomicLoad(&work[ends]) - head, params.batch);
+    atomicStore(&work[ends + 1u], head + count);
     let rows = max((count + 65534u) / 65535u, 1u);
     next_turn[0] = (count + rows - 1u) / rows;
     next_turn[1] = rows;
@@ -198,10 +222,10 @@ fn prepare(@builtin(local_invocation_index) local: u32) {
 fn look_around(group: u32, local: u32) {
     if local == 0u {
         let at = (turn[3] + group) % params.ring;
-        let slot = atomicLoad(&work[FLAGS + params.bricks + params.colour * params.ring + at]);
+        let slot = atomicLoad(&work[ring_of(params.queue) + at]);
         brick_slot = slot;
         brick_place = bricks[slot].place;
-        is_seeded = atomicExchange(&work[FLAGS + slot], 0u) & SEEDED;
+        is_seeded = atomicExchange(&work[params.flags + slot], 0u) & SEEDED;
     }
     workgroupBarrier();
     if local < 27u {
@@ -231,7 +255,7 @@ fn take_from_around(local: u32, padded: i32, is_solid: bool) {
         for (var i = local; i < PADDED; i += 64u) {
             var label = NO_LABEL;
             if around_voxel[i] != ABSENT {
-                label = labels[around_voxel[i] * LABELS + j];
+                label = label_at(around_voxel[i], j);
             }
             around[i] = label;
         }
@@ -313,7 +337,7 @@ fn relax(
     for (var j = 0u; j < LABELS; j++) {
         own[j] = NO_LABEL;
         if is_solid {
-            own[j] = labels[voxel * LABELS + j];
+            own[j] = label_at(voxel, j);
         }
     }
     if local == 0u {
@@ -356,7 +380,7 @@ fn relax(
     let all_changed = workgroupUniformLoad(&changed);
     if has_cell(all_changed, local) {
         for (var j = 0u; j < LABELS; j++) {
-            labels[voxel * LABELS + j] = own[j];
+            set_label(voxel, j, own[j]);
         }
     }
     let offset = offset_of(min(local, 26u));

@@ -14,7 +14,8 @@ const FAR: f32 = 1e30;
 const STEP: f32 = 1.0 / 65536.0;
 
 struct InfluenceParams {
-    // Bricks along each axis.
+    window: Window,
+    // Bricks along each axis, and the positions of this dispatch: those that its buffers show.
     extent: vec3<u32>,
     positions: u32,
     // Bounding-box diagonals a voxel, the least length in diagonals, and `a` of the formula.
@@ -32,8 +33,6 @@ struct InfluenceParams {
     considered: u32,
     // Whether a joint takes half a word.
     is_short: u32,
-    // The first position of this dispatch.
-    first: u32,
 }
 
 // A position: the voxel whose centre is next towards the low side, and how far it is beyond that centre, in voxels.
@@ -51,12 +50,13 @@ struct Position {
 @group(0) @binding(2) var<storage, read> slots: array<u32>;
 @group(0) @binding(3) var<storage, read> labels: array<vec2<u32>>;
 @group(0) @binding(4) var<storage, read> positions: array<Position>;
-// The joint of each rank.
-@group(0) @binding(5) var<storage, read> joint_of: array<u32>;
+@group(0) @binding(5) var<storage, read> more_labels: array<vec2<u32>>;
 @group(0) @binding(6) var<storage, read_write> joints: array<u32>;
 @group(0) @binding(7) var<storage, read_write> weights: array<f32>;
-// The most influences before the cap, the largest share that was cut off (the bits of an f32), and positions without any.
-@group(0) @binding(8) var<storage, read_write> figures: array<atomic<u32>, 3>;
+// The most influences before the cap and the largest share that was cut off (the bits of an f32); from JOINT_OF on the joint
+// of each rank. A buffer of its own for those would be one more than every device has.
+@group(0) @binding(8) var<storage, read_write> figures: array<atomic<u32>>;
+const JOINT_OF: u32 = 2u;
 
 // The bones around the position, their weights, and which are left to be taken.
 var<private> ranks: array<u32, CANDIDATES>;
@@ -129,7 +129,7 @@ fn sample(position: Position) {
     for (var c = 0u; c < 8u; c++) {
         let side = vec3(c, c >> 1u, c >> 2u) & vec3(1u);
         var voxel = voxel_at(low + vec3<i32>(side));
-        if voxel != ABSENT && labels[voxel * LABELS].y == NO_LABEL.y {
+        if voxel != ABSENT && label_at(voxel, 0u).y == NO_LABEL.y {
             voxel = ABSENT;
         }
         let share = select(from_high, from_low, side == vec3(1u));
@@ -151,7 +151,7 @@ fn sample(position: Position) {
     var nearest = FAR;
     for (var c = 0u; c < 8u; c++) {
         if voxels[c] != ABSENT && shares[c] > 0.0 {
-            nearest = min(nearest, term(labels[voxels[c] * LABELS].y, offsets[c]));
+            nearest = min(nearest, term(label_at(voxels[c], 0u).y, offsets[c]));
         }
     }
     for (var c = 0u; c < 8u; c++) {
@@ -159,7 +159,7 @@ fn sample(position: Position) {
             continue;
         }
         for (var j = 0u; j < LABELS; j++) {
-            let label = labels[voxels[c] * LABELS + j];
+            let label = label_at(voxels[c], j);
             if label.y == NO_LABEL.y {
                 break;
             }
@@ -204,11 +204,16 @@ fn weigh(
     @builtin(num_workgroups) workgroups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let index = params.first + flat_index(workgroup, workgroups, local);
+    let index = flat_index(workgroup, workgroups, local);
     if index >= params.positions {
         return;
     }
-    sample(positions[index]);
+    let position = positions[index];
+    // The voxels around it lie in its lower one's layer of bricks and in the next.
+    if !is_in_window(u32(clamp(position.low_z >> 2u, 0, i32(params.extent.z) - 1))) {
+        return;
+    }
+    sample(position);
     let there = sort_strongest(max(params.considered, params.most));
     let all = sum_of_first(there);
     var kept = min(there, params.most);
@@ -235,9 +240,6 @@ fn weigh(
     if kept < there {
         atomicMax(&figures[1], bitcast<u32>(max((all - total) / all, 0.0)));
     }
-    if kept == 0u {
-        atomicAdd(&figures[2], 1u);
-    }
 }
 
 // The joint of a place; 0 where it is empty.
@@ -245,5 +247,5 @@ fn joint_at(i: u32, kept: u32) -> u32 {
     if i >= kept {
         return 0u;
     }
-    return joint_of[ranks[i]];
+    return atomicLoad(&figures[JOINT_OF + ranks[i]]);
 }

@@ -81,6 +81,19 @@ fn sweep_x(
     report();
 }
 
+// Sweeps over `count` words that stand `stride` apart, both ways, with what flows in before the first and after the last.
+fn sweep_across(start: u32, stride: u32, count: u32, below: u32, above: u32) {
+    var carry = below;
+    for (var i = 0u; i < count; i++) {
+        carry = flow(start + i * stride, carry);
+    }
+    carry = above;
+    for (var i = count; i > 0u; i--) {
+        carry = flow(start + (i - 1u) * stride, carry);
+    }
+    report();
+}
+
 @compute @workgroup_size(WORKGROUP)
 fn sweep_y(
     @builtin(workgroup_id) workgroup: vec3<u32>,
@@ -88,20 +101,12 @@ fn sweep_y(
     @builtin(local_invocation_index) local: u32,
 ) {
     let index = flat_index(workgroup, workgroups, local);
-    if index >= params.words_per_row * params.slices || changed_before[0] == 0u {
+    let words = params.words_per_row;
+    if index >= words * params.slices || changed_before[0] == 0u {
         return;
     }
-    let slice = params.first + index / params.words_per_row;
-    let start = slice * params.rows * params.words_per_row + index % params.words_per_row;
-    var carry = ALL;
-    for (var y = 0u; y < params.rows; y++) {
-        carry = flow(start + y * params.words_per_row, carry);
-    }
-    carry = ALL;
-    for (var y = params.rows; y > 0u; y--) {
-        carry = flow(start + (y - 1u) * params.words_per_row, carry);
-    }
-    report();
+    let slice = params.first + index / words;
+    sweep_across(slice * params.rows * words + index % words, words, params.rows, ALL, ALL);
 }
 
 @compute @workgroup_size(WORKGROUP)
@@ -116,21 +121,15 @@ fn sweep_z(
         return;
     }
     let end = params.first + params.slices;
-    var carry = ALL;
+    var below = ALL;
     if params.first > 0u {
-        carry = outside[index + (params.first - 1u) * slice_words];
+        below = outside[index + (params.first - 1u) * slice_words];
     }
-    for (var z = params.first; z < end; z++) {
-        carry = flow(index + z * slice_words, carry);
-    }
-    carry = ALL;
+    var above = ALL;
     if end < params.bound_slices {
-        carry = outside[index + end * slice_words];
+        above = outside[index + end * slice_words];
     }
-    for (var z = end; z > params.first; z--) {
-        carry = flow(index + (z - 1u) * slice_words, carry);
-    }
-    report();
+    sweep_across(index + params.first * slice_words, slice_words, params.slices, below, above);
 }
 
 // Turns the outside into the solid: all that is not outside. Bits past the end of a row are free and thus outside.

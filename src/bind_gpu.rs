@@ -1,10 +1,13 @@
-//! The kernels that a bind on a GPU needs, kept from bind to bind: what [`crate::bind::bind_on_gpu`] works with.
+//! The kernels that a bind on a GPU needs, kept from bind to bind, and the rule for what a device does not hold.
 
 use wgpu::{Device, Queue};
 
+use crate::bind::{Bound, Params, bind, bind_on_gpu};
 use crate::crawl::gpu::CrawlKernels;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::influence::gpu::InfluenceKernels;
+use crate::model::{Mesh, Skeleton};
+use crate::progress::Progress;
 use crate::voxelize::gpu::VoxelizeKernels;
 
 /// A device, its queue, and the kernels compiled for it so far. Make one and keep it: compiling takes longer than a small bind.
@@ -37,7 +40,29 @@ impl GpuKernels {
             let influence = InfluenceKernels::new(&self.device, labels).await?;
             self.labelled = Some((crawl, influence));
         }
-        let (crawl, influence) = self.labelled.as_ref().expect("just made");
-        Ok((crawl, influence))
+        Ok(self.labelled().expect("just made"))
+    }
+
+    /// The kernels that [`GpuKernels::for_labels`] made last.
+    pub fn labelled(&self) -> Option<(&CrawlKernels, &InfluenceKernels)> {
+        self.labelled.as_ref().map(|(crawl, influence)| (crawl, influence))
+    }
+}
+
+/// Binds on the device if it holds the voxels and labels, otherwise on the CPU: comes back with the [`Error::Limit`] then, for a
+/// notice, and with `cpu` as the device of the report.
+///
+/// # Errors
+/// Those of [`bind_on_gpu`] but for that one.
+pub async fn bind_where_it_fits(
+    kernels: &mut GpuKernels,
+    mesh: &Mesh,
+    skeleton: &Skeleton,
+    params: &Params,
+    progress: Progress<'_>,
+) -> Result<(Bound, Option<Error>)> {
+    match bind_on_gpu(kernels, mesh, skeleton, params, progress).await {
+        Err(limit @ Error::Limit { .. }) => Ok((bind(mesh, skeleton, params, progress)?, Some(limit))),
+        bound => bound.map(|bound| (bound, None)),
     }
 }

@@ -13,9 +13,9 @@ use common::shapes::{Random, Shape, capsule, cuboid, soup, sphere, u_bend};
 use glam::DVec3;
 use skinbind::Error;
 use skinbind::bind::{Bound, Method, Params, bind, bind_on_gpu};
-use skinbind::bind_gpu::GpuKernels;
+use skinbind::bind_gpu::{GpuKernels, bind_where_it_fits};
 use skinbind::crawl::Neighbors;
-use skinbind::gpu::{Context, block_on};
+use skinbind::gpu::{Context, Selector, block_on};
 use skinbind::influence::{Falloff, Limits};
 use skinbind::model::{Bone, Mesh, Skeleton, Weights};
 use skinbind::progress::{Progress, Stage};
@@ -36,6 +36,8 @@ fn main() -> ExitCode {
         ("methods_without_voxels_work_too", methods_without_voxels_work_too),
         ("it_reports_and_stops", it_reports_and_stops),
         ("what_does_not_fit_is_said", what_does_not_fit_is_said),
+        ("small_bindings_change_nothing", small_bindings_change_nothing),
+        ("the_cpu_binds_what_does_not_fit", the_cpu_binds_what_does_not_fit),
     ])
 }
 
@@ -231,4 +233,67 @@ fn what_does_not_fit_is_said(context: &Context) {
     let skeleton = Skeleton::new(skeleton).expect("skeleton");
     let error = on_gpu(context, &mesh, &skeleton, &uncut()).expect_err("too far");
     assert!(matches!(&error, Error::Limit { .. }) && error.to_string().contains("--device cpu"), "{error}");
+}
+
+/// The same adapter with less memory.
+fn within(context: &Context, binding: u64, buffer: u64) -> Context {
+    let selector = Selector::Name(context.info().name.clone());
+    block_on(&context.device, Context::headless_within(&selector, binding, buffer)).expect("opens once more")
+}
+
+/// A bar along z, so that there are many layers of bricks.
+fn bar() -> (Mesh, Skeleton) {
+    let mesh = cuboid(DVec3::ZERO, DVec3::new(0.8, 0.6, 3.0), 12).mesh();
+    let skeleton = bones(&mut Random(12), &mesh, 5);
+    (mesh, skeleton)
+}
+
+/// A device whose bindings hold only a part of the labels gives the same weights, to the last bit.
+fn small_bindings_change_nothing(context: &Context) {
+    let (mesh, skeleton) = bar();
+    let params = Params { resolution: Some(64), ..uncut() };
+    let expected = on_gpu(context, &mesh, &skeleton, &params).expect("binds");
+    // As many labels as there are bones.
+    let label_bytes = expected.report.solid_voxels * 5 * 8;
+    let small = within(context, 128 << 10, 1 << 20);
+    assert!(label_bytes > 4 * (128 << 10), "{label_bytes}");
+    let found = on_gpu(&small, &mesh, &skeleton, &params).expect("binds");
+    small.check().expect("no errors");
+    assert!(found.weights == expected.weights);
+    assert_eq!(found.report.stats, expected.report.stats);
+    let other = Params { falloff: Falloff { power: 2.001, ..params.falloff }, ..params };
+    assert!(on_gpu(&small, &mesh, &skeleton, &other).expect("binds").weights != expected.weights);
+}
+
+fn the_cpu_binds_what_does_not_fit(context: &Context) {
+    let (mesh, skeleton) = bar();
+    let params = Params { resolution: Some(64), ..uncut() };
+    let expected = bind(&mesh, &skeleton, &params, Progress::NONE).expect("binds");
+    let where_it_fits = |context: &Context| {
+        block_on(&context.device, async {
+            let mut kernels = GpuKernels::new(&context.device, &context.queue).await?;
+            bind_where_it_fits(&mut kernels, &mesh, &skeleton, &params, Progress::NONE).await
+        })
+        .expect("binds")
+    };
+    // Too small for labels; for the grid of bricks; for bits.
+    for (binding, buffer) in [(48 << 10, 1 << 20), (4 << 10, 1 << 20), (1 << 20, 4 << 10)] {
+        let small = within(context, binding, buffer);
+        let error = on_gpu(&small, &mesh, &skeleton, &params).expect_err("does not fit").to_string();
+        let limit = [binding, buffer].map(|bytes: u64| format!("{bytes} bytes"));
+        assert!(limit.iter().any(|limit| error.contains(limit)) && error.contains("resolution of"), "{error}");
+        let (found, limit) = where_it_fits(&small);
+        assert_eq!((found.report.device.as_str(), limit.expect("a notice").to_string()), ("cpu", error));
+        assert!(found.weights == expected.weights);
+        small.check().expect("no errors");
+    }
+    // What fits stays on the device, and what is wrong is not tried again elsewhere.
+    let (found, limit) = where_it_fits(context);
+    assert_eq!((found.report.device.as_str(), limit.is_none()), (context.info().name.as_str(), true));
+    let wrong = Params { resolution: Some(1), ..params.clone() };
+    let error = block_on(&context.device, async {
+        let mut kernels = GpuKernels::new(&context.device, &context.queue).await?;
+        bind_where_it_fits(&mut kernels, &mesh, &skeleton, &wrong, Progress::NONE).await
+    });
+    assert!(matches!(error, Err(Error::Parameter { .. })));
 }

@@ -14,7 +14,7 @@ use gpu_tests::{changed, gather, parts};
 use skinbind::Error;
 use skinbind::crawl::gpu::{Counters, CrawlKernels, HostLabels, Seeds, WGSL};
 use skinbind::crawl::{Label, Neighbors, reference};
-use skinbind::gpu::{Context, catch_blocking};
+use skinbind::gpu::{Context, block_on, catch_blocking};
 use skinbind::model::{Bone, Skeleton};
 use skinbind::progress::Progress;
 use skinbind::voxelize::Voxels;
@@ -28,6 +28,8 @@ fn main() -> ExitCode {
         ("every_shape_bit_for_bit", every_shape_bit_for_bit),
         ("random_scenes_bit_for_bit", random_scenes_bit_for_bit),
         ("many_labels_of_many_bones", many_labels_of_many_bones),
+        ("windows_change_nothing", windows_change_nothing),
+        ("broken_windows_are_found", broken_windows_are_found),
         ("a_serpentine_across_bricks", a_serpentine_across_bricks),
         ("as_many_rounds_a_record_as_one_likes", as_many_rounds_a_record_as_one_likes),
         ("agrees_with_f64_within_rounding", agrees_with_f64_within_rounding),
@@ -52,11 +54,24 @@ fn labels_with(
     neighbors: Neighbors,
     rounds: usize,
 ) -> skinbind::Result<Option<(HostLabels, Counters)>> {
+    labels_within(context, kernels, v, seeds, neighbors, rounds, MOST_ROUNDS)
+}
+
+/// The same with at most so many rounds.
+fn labels_within(
+    context: &Context,
+    kernels: &CrawlKernels,
+    v: &Voxels,
+    seeds: &Seeds,
+    neighbors: Neighbors,
+    rounds: usize,
+    most: usize,
+) -> skinbind::Result<Option<(HostLabels, Counters)>> {
     let (device, queue) = (&context.device, &context.queue);
     let bricks = gather(context, &v.solid);
     catch_blocking(device, "test", || {
         let mut job = kernels.start(device, &bricks, seeds, neighbors)?;
-        for _ in 0..MOST_ROUNDS / rounds {
+        for _ in 0..most / rounds {
             let mut encoder = device.create_command_encoder(&Default::default());
             job.record(kernels, &mut encoder, rounds)?;
             queue.submit([encoder.finish()]);
@@ -149,6 +164,86 @@ fn a_serpentine_across_bricks(context: &Context) {
     let kernels = kernels(context, 2);
     for neighbors in [Neighbors::Six, Neighbors::TwentySix] {
         equals_definition(context, &kernels, &v, &s, neighbors);
+    }
+}
+
+/// Long along z, so that there are many layers of bricks: full, empty in between, and winding.
+fn long_scenes(random: &mut Random) -> Vec<(Voxels, Skeleton)> {
+    let size = UVec3::new(12, 9, 44);
+    let mut scenes: Vec<Voxels> = [3, 11, 22, 28].map(|kind| shape(kind, size, random)).into();
+    // Labels go to and fro along z, over the borders of all windows, and over a gap where there is nothing in some layers.
+    scenes.push(scene(size, |v| v.x % 2 == 0 || v.z == if v.x % 4 == 1 { 1 } else { 43 }));
+    scenes.push(scene(size, |v| v.z < 13 || v.z > 33 || v.x + v.y == 6));
+    scenes
+        .into_iter()
+        .map(|v| {
+            let s = bones(random, &v.grid, 9);
+            (v, s)
+        })
+        .collect()
+}
+
+/// Bytes of the labels in one binding that make windows of few layers, for four labels a voxel; and how many windows there are.
+const SMALL_BINDINGS: [(u64, usize); 3] = [(50 << 10, 5), (75 << 10, 3), (160 << 10, 1)];
+
+fn windows_change_nothing(context: &Context) {
+    let mut random = Random(21);
+    let scenes = long_scenes(&mut random);
+    for (binding, most) in SMALL_BINDINGS {
+        let kernels = kernels(context, 4).with_binding(binding);
+        let mut windows = 0;
+        for (v, s) in &scenes {
+            for neighbors in [Neighbors::TwentySix, Neighbors::Six] {
+                equals_definition(context, &kernels, v, s, neighbors);
+            }
+            let bricks = gather(context, &v.solid);
+            let seeds = seeds(v, s, 4).expect("seeds");
+            let labels = block_on(&context.device, async {
+                let (device, queue) = (&context.device, &context.queue);
+                kernels.run(device, queue, &bricks, &seeds, Neighbors::TwentySix, Progress::NONE).await
+            })
+            .expect("crawls");
+            assert!(labels.buffers().iter().all(|buffer| buffer.size() <= binding));
+            windows = windows.max(labels.windows().len());
+        }
+        assert_eq!(windows, most, "{binding} bytes");
+    }
+    // Not even two layers.
+    let (v, s) = &scenes[0];
+    let kernels = kernels(context, 4).with_binding(8 << 10);
+    let error = labels_with(context, &kernels, v, &seeds(v, s, 4).expect("seeds"), Neighbors::Six, 12);
+    let error = error.expect_err("too thick").to_string();
+    assert!(error.contains("eight slices") && error.contains("limit is 8192 bytes"), "{error}");
+}
+
+fn broken_windows_are_found(context: &Context) {
+    let mut random = Random(22);
+    let scenes = long_scenes(&mut random);
+    let expected: Vec<_> = scenes.iter().map(|(v, s)| STEPS.labels(v, s, 4, Neighbors::TwentySix)).collect();
+    let differs = |wgsl: &[&str]| {
+        let kernels = CrawlKernels::from_wgsl(&context.device, 4, wgsl).expect("compiles").with_binding(50 << 10);
+        scenes.iter().zip(&expected).any(|((v, s), expected)| {
+            let seeds = seeds(v, s, 4).expect("seeds");
+            match labels_within(context, &kernels, v, &seeds, Neighbors::TwentySix, 20, 200).expect("crawls") {
+                Some((found, _)) => first_difference(v, |v| found.at(v), expected).is_some(),
+                None => true,
+            }
+        })
+    };
+    assert!(!differs(&WGSL));
+    for (from, to) in [
+        ("|| !is_in_window(place.z)", ""),
+        ("first += 8u", "first += 0u"),
+        ("first -= 8u", "first -= 0u"),
+        (
+            "return more_labels[(voxel - params.window.second_voxel)",
+            "return more_labels[(voxel - params.window.first_voxel)",
+        ),
+        ("LABELS + j] = label;\n    } else {", "LABELS + j] = label;\n    } else if j > 0u {"),
+        ("return labels[(voxel - params.window.first_voxel)", "return labels[voxel"),
+    ] {
+        let text = changed(&WGSL, from, to);
+        assert!(differs(&parts(&text)), "{from} -> {to} went unnoticed");
     }
 }
 

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         ("cap_threshold_and_sum_obey_the_rules", cap_threshold_and_sum_obey_the_rules),
         ("a_reached_corner_without_share_serves", a_reached_corner_without_share_serves),
         ("positions_that_nothing_reaches_stay_empty", positions_that_nothing_reaches_stay_empty),
+        ("windows_change_nothing", windows_change_nothing),
         ("steps_and_formats_change_nothing", steps_and_formats_change_nothing),
         ("broken_weights_are_found", broken_weights_are_found),
     ])
@@ -52,12 +53,24 @@ struct Scene {
 
 impl Scene {
     fn new(context: &Context, v: Voxels, skeleton: Skeleton, labels: usize, positions: Vec<DVec3>) -> Self {
+        Self::within(context, v, skeleton, labels, positions, u64::MAX)
+    }
+
+    /// With so many bytes of labels in one binding.
+    fn within(
+        context: &Context,
+        v: Voxels,
+        skeleton: Skeleton,
+        labels: usize,
+        positions: Vec<DVec3>,
+        binding: u64,
+    ) -> Self {
         let (device, queue) = (&context.device, &context.queue);
         let used = vec![true; skeleton.len()];
         let seeds = Seeds::find(&v.grid, &v.solid, &skeleton, &used, labels, Progress::NONE).expect("seeds");
         let bricks = gather(context, &v.solid);
         let labels = block_on(device, async {
-            let kernels = CrawlKernels::new(device, seeds.per_voxel()).await?;
+            let kernels = CrawlKernels::new(device, seeds.per_voxel()).await?.with_binding(binding);
             kernels.run(device, queue, &bricks, &seeds, Neighbors::TwentySix, Progress::NONE).await
         })
         .expect("crawls");
@@ -242,12 +255,47 @@ fn positions_that_nothing_reaches_stay_empty(context: &Context) {
     assert_eq!(found.iter().map(<[_]>::len).collect::<Vec<_>>(), [2, 0, 0, 2]);
 }
 
+fn windows_change_nothing(context: &Context) {
+    let mut random = Random(31);
+    let v = shape(22, UVec3::new(12, 9, 44), &mut random);
+    let skeleton = bones(&mut random, &v.grid, 9);
+    let solid: Vec<UVec3> = voxels(v.grid.dims()).filter(|&at| v.solid.get(at)).collect();
+    // Right on the borders of layers, and beyond the grid, too.
+    let beyond = [-1e3, 0.25, 50.0, 1e3].map(|z| v.grid.to_world(DVec3::new(6.0, 4.0, z)));
+    let at = |i: usize, off: DVec3| v.grid.to_world(solid[i * 7 % solid.len()].as_dvec3() + 0.5 + off);
+    let inside = (0..900).map(|i| at(i, if i % 3 == 0 { DVec3::ZERO } else { random.in_cube() * 0.5 }));
+    let positions: Vec<DVec3> = beyond.into_iter().chain(inside).collect();
+    let scene = |binding| Scene::within(context, v.clone(), skeleton.clone(), 5, positions.clone(), binding);
+    let (whole, falloff) = (scene(u64::MAX), Falloff::default());
+    assert_eq!(whole.labels.windows().len(), 1);
+    let expected = whole.uncut(context, &WGSL, &falloff);
+    assert!(whole.worst(&expected, &falloff) <= BOUND);
+    for (binding, windows) in [(64 << 10, 5), (96 << 10, 3)] {
+        let split = scene(binding);
+        assert_eq!((split.labels.windows().len(), &split.host), (windows, &whole.host));
+        assert!(split.uncut(context, &WGSL, &falloff) == expected, "{windows} windows");
+        assert_eq!(split.cut(context, &falloff, &Limits::default()), whole.cut(context, &falloff, &Limits::default()));
+        for (from, to) in [
+            ("position.low_z >> 2u", "position.low_z >> 3u"),
+            ("0, i32(params.extent.z) - 1", "-1, i32(params.extent.z) - 1"),
+            (
+                "return more_labels[(voxel - params.window.second_voxel)",
+                "return more_labels[(voxel - params.window.first_voxel)",
+            ),
+            ("labels[(voxel - params.window.first_voxel)", "labels[voxel"),
+        ] {
+            let text = changed(&WGSL, from, to);
+            assert!(split.uncut(context, &parts(&text), &falloff) != expected, "{from} -> {to} went unnoticed");
+        }
+    }
+}
+
 fn steps_and_formats_change_nothing(context: &Context) {
     let scene = Scene::random(context, 8, 5, 9);
     let (device, queue) = (&context.device, &context.queue);
     let (falloff, limits) = (Falloff::default(), Limits { max_influences: 3, threshold: 0.01 });
     let expected = scene.cut(context, &falloff, &limits);
-    for step in [1, 64, 599] {
+    for step in [64, 320, 599] {
         let kernels = InfluenceKernels::from_wgsl(device, 5, &WGSL).with_step(step);
         let start = || {
             kernels.start(device, &scene.bricks, &scene.labels, scene.surface(), &falloff, &limits, JointFormat::U16)
@@ -301,8 +349,8 @@ fn broken_weights_are_found(context: &Context) {
         ("sqrt(dot(away, away))", "dot(away, away)"),
         ("from_high, from_low, side == vec3(1u)", "from_low, from_high, side == vec3(1u)"),
         ("share.x * share.y * share.z", "share.x * share.y"),
-        ("labels[voxels[c] * LABELS + j]", "labels[voxels[c] * LABELS]"),
-        ("return joint_of[ranks[i]]", "return joint_of[ranks[i] ^ 1u]"),
+        ("label_at(voxels[c], j)", "label_at(voxels[c], 0u)"),
+        ("JOINT_OF + ranks[i]", "JOINT_OF + (ranks[i] ^ 1u)"),
     ] {
         let text = changed(&WGSL, from, to);
         let off = scene.worst(&scene.uncut(context, &parts(&text), &falloff), &falloff);

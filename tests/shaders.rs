@@ -7,7 +7,7 @@ use std::path::Path;
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use naga::{AddressSpace, ArraySize, Module, TypeInner};
 use skinbind::crawl::MAX_LABELS;
-use skinbind::crawl::gpu::{CrawlParams, FARTHEST, LENGTHS, NO_LABEL, WGSL as CRAWL_WGSL, label_count};
+use skinbind::crawl::gpu::{CrawlParams, FARTHEST, LENGTHS, NO_LABEL, WGSL as CRAWL_WGSL, Window, label_count};
 use skinbind::gpu::required_limits;
 use skinbind::influence::gpu::{InfluenceParams, Position, WGSL as INFLUENCE_WGSL};
 use skinbind::voxelize::gpu::{
@@ -108,13 +108,15 @@ fn structs_are_laid_out_as_on_the_host() {
     );
     assert_same_layout!(&bricks, Brick: place, first_voxel, mask);
     let (crawl, influence) = (parsed("crawl.wgsl"), parsed("influence.wgsl"));
-    assert_same_layout!(&crawl, CrawlParams: extent, bricks, most_axes, colour, ring, batch, seeded);
+    assert_same_layout!(&crawl, CrawlParams: window, extent, bricks, most_axes, queue, ring, batch, seeded, flags);
     assert_same_layout!(&crawl, Brick: place, first_voxel, mask);
+    assert_same_layout!(&crawl, Window: first_layer, end_layer, first_voxel, second_voxel);
+    assert_same_layout!(&influence, Window: first_layer, end_layer, first_voxel, second_voxel);
     assert_same_layout!(&influence, Brick: place, first_voxel, mask);
     assert_same_layout!(
         &influence,
-        InfluenceParams: extent, positions, scale, floor, smoothing, power, whole_power, most, places, threshold,
-        considered, is_short, first
+        InfluenceParams: window, extent, positions, scale, floor, smoothing, power, whole_power, most, places, threshold,
+        considered, is_short
     );
     assert_same_layout!(&influence, Position: low_x, low_y, low_z, beyond_x, beyond_y, beyond_z);
 }

@@ -35,3 +35,26 @@ fn cells_below(mask: vec2<u32>, cell: u32) -> u32 {
 fn unpack_place(place: u32) -> vec3<u32> {
     return vec3(place, place >> 10u, place >> 20u) & vec3(1023u);
 }
+
+// Labels lie in buffers of whole layers of bricks. A dispatch sees two that follow each other, and works on the bricks
+// whose neighbours all lie in them.
+struct Window {
+    // Layers of bricks along z to work on: the first, and the one after the last.
+    first_layer: u32,
+    end_layer: u32,
+    // The voxel with which `labels` begins, and the one with which `more_labels` does.
+    first_voxel: u32,
+    second_voxel: u32,
+}
+
+fn is_in_window(layer: u32) -> bool {
+    return layer >= params.window.first_layer && layer < params.window.end_layer;
+}
+
+// The label of a voxel in slot `j` of its record.
+fn label_at(voxel: u32, j: u32) -> vec2<u32> {
+    if voxel < params.window.second_voxel {
+        return labels[(voxel - params.window.first_voxel) * LABELS + j];
+    }
+    return more_labels[(voxel - params.window.second_voxel) * LABELS + j];
+}

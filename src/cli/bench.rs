@@ -1,5 +1,7 @@
 //! `skinbind bench`: what each stage of a bind takes on the CPU and on a GPU.
 
+mod on_device;
+
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -7,35 +9,41 @@ use skinbind::Result;
 use skinbind::bind::{Bound, Params, Report, bind, bind_on_gpu};
 use skinbind::bind_gpu::GpuKernels;
 use skinbind::gpu::{Context as Gpu, Selector, block_on};
+use skinbind::model::{Grid, Mesh, Skeleton};
 use skinbind::progress::Progress;
+use skinbind::voxelize::solid_voxels;
 
+use self::on_device::Lap;
 use super::progress::Bar;
 use super::{Context, screen, verify};
 
 const EXAMPLES: &str = "\
 Examples:
   skinbind bench
-  skinbind bench body.glb -s skeleton.json --resolution 256 --runs 9 --json";
+  skinbind bench body.glb -s skeleton.json --resolution 128,256,512 --runs 9 --json";
 
 /// Measure each stage of a bind on the CPU and on a GPU.
+///
+/// The first table has whole binds: what each stage takes by the host's clock, uploads and waiting included. The second has the
+/// stages alone by the device's own clock, where it has one, and how fast they move memory next to a plain copy.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The mesh: .glb, .gltf or .obj. A built-in body where none is given.
+    /// The mesh: .glb, .gltf or .obj. A built-in body with 38 bones where none is given.
     input: Option<PathBuf>,
     /// The skeleton: .json, or a .glb or .gltf whose joints to take.
     #[arg(short, long, value_name = "FILE", requires = "input")]
     skeleton: Option<PathBuf>,
-    /// Voxels along the longest axis, 16 to 1024.
-    #[arg(long, value_name = "N", default_value_t = 128)]
-    resolution: u32,
+    /// Voxels along the longest axis, 16 to 1024; several with commas between.
+    #[arg(long, value_name = "N", default_value = "128", value_delimiter = ',')]
+    resolution: Vec<u32>,
     /// Runs on each device, after one that does not count; the median is shown.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// The adapter: gpu for the best there is, or a part of its name.
+    /// The adapter: gpu for the best there is, a software one if there is no other; or a part of its name.
     #[arg(long, value_name = "NAME", default_value = "gpu")]
     device: String,
-    /// Print the table as JSON.
+    /// Print the tables as JSON: an object, or a list of them for several resolutions.
     #[arg(long)]
     json: bool,
 }
@@ -47,6 +55,7 @@ struct Row {
     gpu_seconds: f64,
 }
 
+/// One resolution.
 #[derive(Serialize)]
 struct Table<'a> {
     mesh: &'a str,
@@ -60,43 +69,54 @@ struct Table<'a> {
     driver: &'a str,
     software: bool,
     stages: Vec<Row>,
+    /// The stages alone, medians; the copy last.
+    on_device: Vec<Lap>,
 }
 
 /// Runs the command.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let params = Params { resolution: Some(args.resolution), ..Params::default() };
-    params.check()?;
+    let params: Vec<Params> =
+        args.resolution.iter().map(|&n| Params { resolution: Some(n), ..Params::default() }).collect();
+    params.iter().try_for_each(Params::check)?;
     let gpu = Gpu::headless_blocking(&Selector::from(args.device.as_str()))?;
     let meshes = verify::meshes(args.input.as_deref(), args.skeleton.as_deref())?;
     let (name, mesh, skeleton) = &meshes[0];
     let bar = Bar::new(context, false);
     let update = |stage, fraction| bar.update(stage, fraction);
     let progress = Progress::new(&update);
-    let cpu = repeated(args.runs, || bind(mesh, skeleton, &params, progress))?;
     let mut kernels = block_on(&gpu.device, GpuKernels::new(&gpu.device, &gpu.queue))?;
-    let on_gpu =
-        repeated(args.runs, || block_on(&gpu.device, bind_on_gpu(&mut kernels, mesh, skeleton, &params, progress)))?;
+    let copy = block_on(&gpu.device, on_device::copy(&kernels))?;
+    let mut tables = Vec::new();
+    for params in &params {
+        let cpu = repeated(args.runs, || bind(mesh, skeleton, params, progress))?;
+        let bind = || block_on(&gpu.device, bind_on_gpu(&mut kernels, mesh, skeleton, params, progress));
+        let on_gpu = repeated(args.runs, bind)?;
+        let mut on_device = laps(&mut kernels, mesh, skeleton, params, args.runs, progress)?;
+        on_device.push(copy);
+        let (report, info) = (&on_gpu[0], gpu.info());
+        let row = |stage| Row { stage, cpu_seconds: median_of(&cpu, stage), gpu_seconds: median_of(&on_gpu, stage) };
+        tables.push(Table {
+            mesh: name,
+            vertices: report.vertices,
+            bones: report.bones,
+            resolution: report.resolution,
+            solid_voxels: report.solid_voxels,
+            runs: args.runs,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            device: &info.name,
+            driver: &info.driver_info,
+            software: gpu.is_software(),
+            stages: report.seconds.0.iter().map(|(stage, _)| row(*stage)).collect(),
+            on_device,
+        });
+    }
     gpu.check()?;
     drop(bar);
-    let stages = on_gpu[0].seconds.0.iter().map(|(stage, _)| *stage);
-    let stages = stages
-        .map(|stage| Row { stage, cpu_seconds: median(&cpu, stage), gpu_seconds: median(&on_gpu, stage) })
-        .collect();
-    let (report, info) = (&on_gpu[0], gpu.info());
-    let table = Table {
-        mesh: name,
-        vertices: report.vertices,
-        bones: report.bones,
-        resolution: report.resolution,
-        solid_voxels: report.solid_voxels,
-        runs: args.runs,
-        threads: std::thread::available_parallelism().map_or(1, usize::from),
-        device: &info.name,
-        driver: &info.driver_info,
-        software: gpu.is_software(),
-        stages,
-    };
-    if args.json { screen::print_json(&table) } else { screen::print(&text(&table)) }
+    match (args.json, &tables[..]) {
+        (true, [only]) => screen::print_json(only),
+        (true, all) => screen::print_json(&all),
+        (false, all) => screen::print(&text(all)),
+    }
 }
 
 /// The reports of so many binds, after one that does not count.
@@ -105,37 +125,83 @@ fn repeated(runs: u32, mut bind: impl FnMut() -> Result<Bound>) -> Result<Vec<Re
     (0..runs).map(|_| bind().map(|bound| bound.report)).collect()
 }
 
-fn median(reports: &[Report], stage: &str) -> f64 {
-    let mut seconds: Vec<f64> = reports.iter().filter_map(|report| report.seconds.of(stage)).collect();
+/// The stages alone: the medians of so many runs. The binds before them have warmed the device up.
+fn laps(
+    kernels: &mut GpuKernels,
+    mesh: &Mesh,
+    skeleton: &Skeleton,
+    params: &Params,
+    runs: u32,
+    progress: Progress,
+) -> Result<Vec<Lap>> {
+    let weld = mesh.weld();
+    let grid = Grid::around(&mesh.bounds(), params.resolution.expect("every run has one"))?;
+    let voxels = solid_voxels(mesh, &weld, &grid, params.interior, progress)?;
+    let device = kernels.device.clone();
+    let mut run = || block_on(&device, on_device::stages(kernels, mesh, &weld, &voxels, skeleton, params));
+    let runs = (0..runs).map(|_| run()).collect::<Result<Vec<Vec<Lap>>>>()?;
+    let of =
+        |k: usize, value: fn(&Lap) -> Option<f64>| median(runs.iter().filter_map(|laps| value(&laps[k])).collect());
+    let lap = |(k, lap): (usize, &Lap)| Lap {
+        device_seconds: lap.device_seconds.map(|_| of(k, |lap| lap.device_seconds)),
+        wall_seconds: of(k, |lap| Some(lap.wall_seconds)),
+        ..*lap
+    };
+    Ok(runs[0].iter().enumerate().map(lap).collect())
+}
+
+fn median_of(reports: &[Report], stage: &str) -> f64 {
+    median(reports.iter().filter_map(|report| report.seconds.of(stage)).collect())
+}
+
+fn median(mut seconds: Vec<f64>) -> f64 {
     seconds.sort_unstable_by(f64::total_cmp);
     seconds.get(seconds.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-fn text(table: &Table) -> String {
-    let cells: Vec<Vec<String>> = table
-        .stages
-        .iter()
-        .map(|row| {
-            let ms = |seconds: f64| format!("{:.2}", 1e3 * seconds);
+fn text(tables: &[Table]) -> String {
+    let Some(first) = tables.first() else { return String::new() };
+    let ms = |seconds: f64| format!("{:.2}", 1e3 * seconds);
+    let or_dash = |cell: Option<String>| cell.unwrap_or_else(|| "-".into());
+    let (mut binds, mut stages) = (Vec::new(), Vec::new());
+    for table in tables {
+        let resolution = table.resolution.to_string();
+        for row in &table.stages {
             let ratio = format!("{:.2}", row.cpu_seconds / row.gpu_seconds);
-            vec![row.stage.into(), ms(row.cpu_seconds), ms(row.gpu_seconds), ratio]
-        })
-        .collect();
+            binds.push(vec![resolution.clone(), row.stage.into(), ms(row.cpu_seconds), ms(row.gpu_seconds), ratio]);
+        }
+        let copy = table.on_device.last().and_then(Lap::speed).unwrap_or(f64::NAN);
+        for lap in &table.on_device {
+            stages.push(vec![
+                resolution.clone(),
+                lap.stage.into(),
+                or_dash(lap.device_seconds.map(ms)),
+                ms(lap.wall_seconds),
+                or_dash(lap.speed().map(|speed| format!("{:.1}", speed / 1e9))),
+                or_dash(lap.speed().map(|speed| format!("{:.0} %", 100.0 * speed / copy))),
+            ]);
+        }
+    }
+    let voxels: Vec<String> =
+        tables.iter().map(|table| format!("{} at {}", table.solid_voxels, table.resolution)).collect();
     let mut text = format!(
-        "{}: {} vertices, {} bones, {} solid voxels at {}; median of {} runs, milliseconds\n\
-         cpu: {} threads; gpu: {} ({})\n\n{}",
-        table.mesh,
-        table.vertices,
-        table.bones,
-        table.solid_voxels,
-        table.resolution,
-        table.runs,
-        table.threads,
-        table.device,
-        table.driver,
-        screen::columns(&["stage", "cpu", "gpu", "cpu / gpu"], &cells)
+        "{}: {} vertices, {} bones; solid voxels: {}; median of {} runs, milliseconds\n\
+         cpu: {} threads; gpu: {} ({})\n\nwhole binds\n{}\nstages alone on the gpu, by its own clock\n{}",
+        first.mesh,
+        first.vertices,
+        first.bones,
+        voxels.join(", "),
+        first.runs,
+        first.threads,
+        first.device,
+        first.driver,
+        screen::columns(&["resolution", "stage", "cpu", "gpu", "cpu / gpu"], &binds),
+        screen::columns(&["resolution", "stage", "gpu clock", "host clock", "GB/s", "of the copy"], &stages)
     );
-    if table.software {
+    if first.on_device.iter().any(|lap| lap.device_seconds.is_none()) {
+        text += "\nThe device has no timestamps: GB/s are by the host's clock.\n";
+    }
+    if first.software {
         text += "\nThe adapter is a software one: these figures say nothing about a GPU.\n";
     }
     text

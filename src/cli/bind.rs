@@ -213,7 +213,7 @@ pub fn targets_of(outputs: &[PathBuf]) -> Result<Vec<PathBuf>> {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let params = args.params();
     params.check()?;
-    let device = Device::open(&args.device, args.quiet)?;
+    let device = Device::open(&args.device, params.method, args.quiet)?;
     output::check(&args.targets()?, args.force)?;
 
     let bar = Bar::new(context, args.quiet);

@@ -1,8 +1,8 @@
 //! `--device auto|cpu|gpu|NAME`: where a bind is computed, and what is said about it.
 
-use skinbind::bind::{self, Bound, Params};
+use skinbind::bind::{self, Bound, Method, Params};
 #[cfg(feature = "gpu")]
-use skinbind::bind_gpu::GpuKernels;
+use skinbind::bind_gpu::{GpuKernels, bind_where_it_fits};
 use skinbind::model::{Mesh, Skeleton};
 use skinbind::progress::Progress;
 use skinbind::{Error, Result};
@@ -24,12 +24,15 @@ pub enum Device {
 impl Device {
     /// The device of this name. `auto` is a hardware GPU, or the CPU where there is none; `gpu` takes a software adapter
     /// too; any other text is a part of an adapter's name. Unless `quiet`, what is not as one might think is said on stderr.
+    /// Drivers are not asked where there is nothing to ask for: loading them takes longer than a small bind.
     ///
     /// # Errors
     /// [`Error::Device`] where there is no such device, with those there are.
-    pub fn open(name: &str, quiet: bool) -> Result<Self> {
+    pub fn open(name: &str, method: Method, quiet: bool) -> Result<Self> {
         match name {
             "cpu" => Ok(Device::Cpu),
+            // Only this method has a GPU path.
+            "auto" if method != Method::Geodesic => Ok(Device::Cpu),
             _ => Self::open_adapter(name, quiet),
         }
     }
@@ -54,6 +57,10 @@ impl Device {
                 screen::say(&format!("note: {text}"));
             }
         };
+        if selector == Selector::Auto && !may_have_hardware() {
+            note("no hardware GPU; computing on the CPU");
+            return Ok(Device::Cpu);
+        }
         match Context::headless_blocking(&selector) {
             Ok(context) => {
                 if context.is_software() {
@@ -98,23 +105,30 @@ impl Device {
             Device::Cpu => bind::bind(mesh, skeleton, params, progress),
             #[cfg(feature = "gpu")]
             Device::Gpu { context, may_fall_back } => {
-                let bound = async {
+                let (bound, limit) = skinbind::gpu::block_on(&context.device, async {
                     let mut kernels = GpuKernels::new(&context.device, &context.queue).await?;
-                    bind::bind_on_gpu(&mut kernels, mesh, skeleton, params, progress).await
-                };
-                let bound = skinbind::gpu::block_on(&context.device, bound);
-                match bound.and_then(|bound| context.check().map(|()| bound)) {
-                    Err(error @ Error::Limit { .. }) if *may_fall_back => {
-                        if !quiet {
-                            screen::say(&format!("note: {error}; computing on the CPU"));
-                        }
-                        bind::bind(mesh, skeleton, params, progress)
+                    if *may_fall_back {
+                        bind_where_it_fits(&mut kernels, mesh, skeleton, params, progress).await
+                    } else {
+                        let bound = bind::bind_on_gpu(&mut kernels, mesh, skeleton, params, progress).await?;
+                        Ok((bound, None))
                     }
-                    bound => bound,
+                })?;
+                context.check()?;
+                if let Some(limit) = limit.filter(|_| !quiet) {
+                    screen::say(&format!("note: {limit}; computed on the CPU"));
                 }
+                Ok(bound)
             }
         }
     }
+}
+
+/// Whether the system may have a GPU: on Linux the drivers of all of them have files here.
+#[cfg(feature = "gpu")]
+fn may_have_hardware() -> bool {
+    const FILES: [&str; 5] = ["/dev/dri", "/dev/nvidiactl", "/dev/dxg", "/dev/kgsl-3d0", "/dev/mali0"];
+    !cfg!(target_os = "linux") || FILES.iter().any(|file| std::path::Path::new(file).exists())
 }
 
 /// The names of all adapters.

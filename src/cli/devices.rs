@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use skinbind::Result;
+use skinbind::crawl::gpu::CrawlPlan;
 use skinbind::gpu::{AdapterReport, adapters};
 use skinbind::voxelize::gpu::largest_resolution;
 
@@ -27,7 +28,7 @@ struct Row {
     adapter: AdapterReport,
     /// The largest resolution whose voxels fit for every mesh; labels are a matter of how many are solid.
     largest_resolution: Option<u32>,
-    /// The most labels of solid voxels that a binding holds.
+    /// The most labels of solid voxels that the adapter's bindings hold, where no layer is thick.
     labels: u64,
 }
 
@@ -36,7 +37,7 @@ pub fn run(args: &Args) -> Result<()> {
     let rows: Vec<Row> = pollster::block_on(adapters())
         .into_iter()
         .map(|adapter| {
-            let labels = adapter.binding_bytes.min(adapter.buffer_bytes) / 8;
+            let labels = CrawlPlan::most_labels(adapter.binding_bytes.min(adapter.buffer_bytes));
             Row { largest_resolution: largest_resolution(&adapter), labels, adapter }
         })
         .collect();
@@ -50,7 +51,7 @@ pub fn run(args: &Args) -> Result<()> {
     let heads = ["name", "kind", "backend", "driver", "binding", "resolution", "solid voxels"];
     let mut text = screen::columns(&heads, &cells);
     text += "\nbinding: most bytes a kernel sees at once; resolution: the largest whose grid fits for every mesh;\n\
-             solid voxels: most of them with 5 labels each (4 influences a vertex).\n";
+             solid voxels: most of them with 5 labels each (4 influences a vertex), if the adapter has the memory.\n";
     for row in rows.iter().filter(|row| row.adapter.software) {
         text +=
             &format!("\"{}\" is a software adapter: right results, but slower than the CPU path.\n", row.adapter.name);

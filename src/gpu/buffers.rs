@@ -43,11 +43,11 @@ pub struct Uniforms {
     size: u64,
 }
 
-/// The uniforms of several dispatches, at least one, in one buffer.
+/// The uniforms of several dispatches in one buffer.
 pub fn uniforms<T: NoUninit>(device: &Device, values: &[T]) -> Uniforms {
     let size = size_of::<T>() as u64;
     let stride = size.next_multiple_of(u64::from(device.limits().min_uniform_buffer_offset_alignment));
-    let mut bytes = vec![0; stride as usize * values.len()];
+    let mut bytes = vec![0; stride as usize * values.len().max(1)];
     for (value, place) in values.iter().zip(bytes.chunks_mut(stride as usize)) {
         place[..size as usize].copy_from_slice(bytemuck::bytes_of(value));
     }

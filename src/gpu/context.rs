@@ -66,6 +66,15 @@ impl Context {
     /// [`Error::Device`] where no adapter fits or it cannot be opened, [`Error::Limit`] where it has less than the
     /// required limits.
     pub async fn headless(selector: &Selector) -> Result<Self> {
+        Self::headless_within(selector, u64::MAX, u64::MAX).await
+    }
+
+    /// [`Context::headless`], but with bindings and buffers of at most so many bytes even where the adapter has more, which
+    /// may be less than the required limits: what does not fit is [`Error::Limit`] then.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn headless_within(selector: &Selector, binding: u64, buffer: u64) -> Result<Self> {
         let failed = |what: String| Error::Device { name: selector.text().to_string(), what };
         let mut adapters = all_adapters().await;
         adapters.retain(|adapter| selector.accepts(&adapter.get_info()));
@@ -73,11 +82,16 @@ impl Context {
             return Err(failed("no such adapter; `skinbind devices` lists those there are".to_string()));
         };
         let info = adapter.get_info();
+        let limits = limits_of(&info.name, &adapter.limits())?;
         let (device, queue) = adapter
             .request_device(&wgpu::DeviceDescriptor {
                 label: Some("skinbind"),
                 required_features: adapter.features() & wgpu::Features::TIMESTAMP_QUERY,
-                required_limits: limits_of(&info.name, &adapter.limits())?,
+                required_limits: wgpu::Limits {
+                    max_storage_buffer_binding_size: limits.max_storage_buffer_binding_size.min(binding),
+                    max_buffer_size: limits.max_buffer_size.min(buffer),
+                    ..limits
+                },
                 ..Default::default()
             })
             .await

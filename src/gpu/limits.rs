@@ -46,19 +46,23 @@ pub fn limits_of(name: &str, adapter: &Limits) -> Result<Limits> {
 ///
 /// `dims` are the voxels along each axis of the grid whose contents take `needed` bytes, growing with its volume.
 pub(crate) fn too_large(device: &str, what: String, needed: u64, limit: u64, dims: UVec3) -> Error {
-    // A grid has two free layers and a middle voxel beyond its resolution. A hundredth is for rows that are rounded up.
-    let shrink = (limit as f64 / needed as f64).cbrt().min(1.0) * 0.99;
-    let fits = (f64::from(dims.max_element().saturating_sub(3)) * shrink) as u32;
-    let advice = if fits < MIN_RESOLUTION {
-        "take --device cpu".to_string()
-    } else {
-        format!("take a resolution of {fits} or less, or --device cpu")
-    };
     Error::Limit {
         what,
         needed: format!("{needed} bytes in one binding"),
         limit: format!("{limit} bytes on \"{device}\""),
-        advice,
+        advice: advice(dims, (limit as f64 / needed as f64).cbrt()),
+    }
+}
+
+/// What to do where a grid must shrink by this factor along each axis.
+pub(crate) fn advice(dims: UVec3, factor: f64) -> String {
+    // A grid has two free layers and a middle voxel beyond its resolution. A hundredth is for rows that are rounded up.
+    let shrink = factor.min(1.0) * 0.99;
+    let fits = (f64::from(dims.max_element().saturating_sub(3)) * shrink) as u32;
+    if fits < MIN_RESOLUTION {
+        "take --device cpu".to_string()
+    } else {
+        format!("take a resolution of {fits} or less, or --device cpu")
     }
 }
 

@@ -8,17 +8,19 @@ mod context;
 mod kernel;
 mod limits;
 mod readback;
+mod stopwatch;
 
 pub use buffers::{BitBuffer, BitReadback, Slab, Uniforms, storage, storage_with, uniforms};
 #[cfg(not(target_arch = "wasm32"))]
 pub use context::catch_blocking;
 pub use context::{Context, Selector, catch};
 pub use kernel::{Kernel, Module, fold};
-pub(crate) use limits::too_large;
 pub use limits::{AdapterReport, MAX_WORKGROUPS, adapters, limits_of, required_limits};
+pub(crate) use limits::{advice, too_large};
 #[cfg(not(target_arch = "wasm32"))]
 pub use readback::block_on;
 pub use readback::{Readback, finished};
+pub use stopwatch::{Lap, Stopwatch};
 
 /// The example of the page compiles.
 #[cfg(doctest)]

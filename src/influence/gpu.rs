@@ -1,17 +1,20 @@
 //! Weights on the GPU: sample, falloff, cap, threshold and normalise in one kernel, into buffers that a renderer can bind
 //! as they are. See `shaders/influence.wgsl`; the formula is that of `reference.rs`.
 
+mod weights;
+
+use std::num::NonZero;
+
 use bytemuck::{Pod, Zeroable};
 use glam::DVec3;
-use wgpu::{BindGroup, Buffer, CommandEncoder, Device, Queue};
+use wgpu::{BindGroup, BindingResource, Buffer, BufferBinding, CommandEncoder, Device, Queue};
 
-use crate::crawl::gpu::{GpuLabels, label_count};
+pub use self::weights::{GpuWeights, WeightsReadback};
+use crate::crawl::gpu::{GpuLabels, Window, label_count};
 use crate::error::{Error, Result};
-#[cfg(not(target_arch = "wasm32"))]
-use crate::gpu::block_on;
-use crate::gpu::{Kernel, Module, Readback, catch, finished, storage, storage_with, uniforms};
-use crate::influence::{Falloff, LENGTH_FLOOR, Limits, Stats};
-use crate::model::{Grid, Influence, Weights};
+use crate::gpu::{Kernel, Module, catch, finished, storage_with, uniforms};
+use crate::influence::{Falloff, LENGTH_FLOOR, Limits};
+use crate::model::Grid;
 use crate::progress::{Progress, Stage};
 use crate::voxelize::gpu::GpuBricks;
 
@@ -23,6 +26,11 @@ pub const WGSL: [&str; 3] = [
 ];
 
 const WORKGROUP: u32 = 64;
+/// Positions a step are a multiple of this, so that bindings of steps begin where every device lets them: a multiple of 256
+/// bytes even for joints of 8 bytes a position.
+const STEP_UNIT: usize = 64;
+/// Words of `figures` before the joints of ranks; `JOINT_OF` of the shader.
+const FIGURES: usize = 2;
 /// Operations of a dispatch: some 50 ms where a mid-range GPU does 5 x 10^11 of them a second, a tenth of its peak.
 const DISPATCH_OPERATIONS: u64 = 25_000_000_000;
 /// Operations for each pair of labels around a position: each is looked for among those before it.
@@ -37,6 +45,7 @@ const MOST_BEYOND: f64 = 1.0 - 1.0 / (1u64 << 24) as f64;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 pub struct InfluenceParams {
+    pub window: Window,
     pub extent: [u32; 3],
     pub positions: u32,
     pub scale: f32,
@@ -49,8 +58,7 @@ pub struct InfluenceParams {
     pub threshold: f32,
     pub considered: u32,
     pub is_short: u32,
-    pub first: u32,
-    pub padding: u32,
+    pub padding: [u32; 2],
 }
 
 /// `Position` of the shader.
@@ -129,13 +137,14 @@ impl InfluenceKernels {
         let parts: Vec<&str> = std::iter::once(count.as_str()).chain(wgsl.iter().copied()).collect();
         let module = Module::new(device, "influence", &parts);
         let step = (DISPATCH_OPERATIONS / ((8 * labels as u64).pow(2) * PAIR_OPERATIONS)) as usize;
+        let step = step / STEP_UNIT * STEP_UNIT;
         Self { labels, step, weigh: module.kernel(device, "weigh", WORKGROUP, &[]) }
     }
 
-    /// The same with this many positions a step, at least one, for tests of steps.
+    /// The same with this many positions a step, rounded up to a multiple of 64, for tests of steps.
     #[doc(hidden)]
     pub fn with_step(self, step: usize) -> Self {
-        Self { step, ..self }
+        Self { step: step.next_multiple_of(STEP_UNIT), ..self }
     }
 
     /// Begins the weighing of positions, vertices or welded places. Each gets as many sets of four places as `limits` ask for.
@@ -228,67 +237,85 @@ impl InfluenceKernels {
         }
         let count = surface.positions.len();
         let places = cut.most.next_multiple_of(4);
-        for (what, bytes) in [("positions", size_of::<Position>()), ("weights", 4 * places)] {
-            check_fits(device, what, count as u64 * bytes as u64)?;
-        }
+        let step = self.step_within(device, count, places)?;
         let positions: Vec<Position> = surface.positions.iter().map(|p| Position::new(surface.grid, *p)).collect();
-        let step = self.step;
-        let whole = falloff.power == falloff.power.trunc();
-        let params: Vec<InfluenceParams> = (0..count.max(1))
-            .step_by(step)
-            .map(|first| InfluenceParams {
-                extent: bricks.extent().to_array(),
-                positions: (first + step).min(count) as u32,
-                scale: (surface.grid.voxel() / surface.diagonal) as f32,
-                floor: LENGTH_FLOOR as f32,
-                smoothing: falloff.smoothing as f32,
-                power: falloff.power as f32,
-                whole_power: if whole { falloff.power as u32 } else { 0 },
-                most: cut.most as u32,
-                places: places as u32,
-                threshold: cut.threshold as f32,
-                considered: cut.considered as u32,
-                is_short: u32::from(cut.format == JointFormat::U16),
-                first: first as u32,
-                padding: 0,
-            })
-            .collect();
+        let nothing = [Position::zeroed()];
+        let positions = storage_with(device, "positions", if count == 0 { &nothing } else { &positions });
         let joint_bytes = if cut.format == JointFormat::U16 { 2 } else { 4 };
         let joints = vertex_buffer(device, "joints", (count * places) as u64 * joint_bytes);
         let weights = vertex_buffer(device, "weights", (count * places) as u64 * 4);
-        let figures = storage(device, "figures of the cut", 12);
-        let nothing = [Position::zeroed()];
-        let positions = storage_with(device, "positions", if count == 0 { &nothing } else { &positions });
-        let joint_of = storage_with(device, "joints by rank", labels.bones());
+        let figures = [&[0; FIGURES], labels.bones()].concat();
+        let figures = storage_with(device, "figures of the cut, and joints by rank", &figures);
+
+        let whole = falloff.power == falloff.power.trunc();
+        let params_of = |first: usize, window: Window| InfluenceParams {
+            window,
+            extent: bricks.extent().to_array(),
+            positions: step.min(count - first) as u32,
+            scale: (surface.grid.voxel() / surface.diagonal) as f32,
+            floor: LENGTH_FLOOR as f32,
+            smoothing: falloff.smoothing as f32,
+            power: falloff.power as f32,
+            whole_power: if whole { falloff.power as u32 } else { 0 },
+            most: cut.most as u32,
+            places: places as u32,
+            threshold: cut.threshold as f32,
+            considered: cut.considered as u32,
+            is_short: u32::from(cut.format == JointFormat::U16),
+            padding: [0; 2],
+        };
+        let windows = labels.windows();
+        let turns: Vec<(usize, usize)> =
+            (0..count).step_by(step).flat_map(|first| (0..windows.len()).map(move |window| (first, window))).collect();
+        let params: Vec<_> = turns.iter().map(|&(first, window)| params_of(first, windows[window])).collect();
         let uniforms = uniforms(device, &params);
-        let buffers =
-            [bricks.list(), bricks.slots(), labels.buffer(), &positions, &joint_of, &joints, &weights, &figures];
-        let steps = params
+        let steps = turns
             .iter()
+            .zip(&params)
             .enumerate()
-            .map(|(k, params)| {
-                let mut entries = vec![(0, uniforms.at(k))];
-                entries.extend((1..).zip(buffers).map(|(binding, buffer)| (binding, buffer.as_entire_binding())));
-                (self.weigh.bind(device, &entries), params.positions - params.first)
+            .map(|(k, (&(first, window), params))| {
+                let [labels, more_labels] = labels.seen(window);
+                let part =
+                    |buffer, bytes: u64| binding(buffer, first as u64 * bytes, u64::from(params.positions) * bytes);
+                let bindings = [
+                    uniforms.at(k),
+                    bricks.list().as_entire_binding(),
+                    bricks.slots().as_entire_binding(),
+                    labels.as_entire_binding(),
+                    part(&positions, size_of::<Position>() as u64),
+                    more_labels.as_entire_binding(),
+                    part(&joints, places as u64 * joint_bytes),
+                    part(&weights, places as u64 * 4),
+                    figures.as_entire_binding(),
+                ];
+                let entries: Vec<_> = (0..).zip(bindings).collect();
+                (self.weigh.bind(device, &entries), params.positions)
             })
             .collect();
         let weights = GpuWeights { joints, weights, figures, count, places, cut };
         Ok(InfluenceJob { steps, next: 0, weights })
     }
+
+    /// Positions of a step, no more than bindings hold, if buffers hold all.
+    fn step_within(&self, device: &Device, count: usize, places: usize) -> Result<usize> {
+        let limits = device.limits();
+        let bytes = (4 * places).max(size_of::<Position>()) as u64;
+        let needed = count as u64 * bytes;
+        if needed > limits.max_buffer_size {
+            return Err(Error::Limit {
+                what: "positions or weights of all vertices".into(),
+                needed: format!("{needed} bytes in one buffer"),
+                limit: format!("{} bytes on \"{}\"", limits.max_buffer_size, device.adapter_info().name),
+                advice: "bind a mesh of fewer vertices, or take --device cpu".into(),
+            });
+        }
+        let most = (limits.max_storage_buffer_binding_size / bytes) as usize;
+        Ok(self.step.min(most / STEP_UNIT * STEP_UNIT).max(STEP_UNIT))
+    }
 }
 
-fn check_fits(device: &Device, what: &str, bytes: u64) -> Result<()> {
-    let limits = device.limits();
-    let limit = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size);
-    if bytes <= limit {
-        return Ok(());
-    }
-    Err(Error::Limit {
-        what: format!("{what} of all vertices"),
-        needed: format!("{bytes} bytes in one binding"),
-        limit: format!("{limit} bytes on \"{}\"", device.adapter_info().name),
-        advice: "bind a mesh of fewer vertices, or take --device cpu".into(),
-    })
+fn binding(buffer: &Buffer, offset: u64, size: u64) -> BindingResource<'_> {
+    BindingResource::Buffer(BufferBinding { buffer, offset, size: NonZero::new(size) })
 }
 
 /// A buffer that kernels write and renderers take vertices from.
@@ -334,7 +361,7 @@ impl InfluenceJob {
 
     /// The recorded share of the work, from 0 to 1.
     pub fn fraction(&self) -> f64 {
-        self.next as f64 / self.steps.len() as f64
+        if self.steps.is_empty() { 1.0 } else { self.next as f64 / self.steps.len() as f64 }
     }
 
     /// The weights; complete when the last step has run.
@@ -347,128 +374,6 @@ impl InfluenceJob {
         } else {
             Err(Error::Check("the weighing has not come to its end; record more steps".into()))
         }
-    }
-}
-
-/// Weights on the device.
-#[derive(Debug)]
-pub struct GpuWeights {
-    joints: Buffer,
-    weights: Buffer,
-    figures: Buffer,
-    count: usize,
-    places: usize,
-    cut: Cut,
-}
-
-impl GpuWeights {
-    /// The joints of each position, [`GpuWeights::places`] each, in the format that was asked for; 0 in empty places. Can be
-    /// bound as storage and as a vertex buffer.
-    pub fn joints(&self) -> &Buffer {
-        &self.joints
-    }
-
-    /// The weights of each position, f32, strongest first, adding up to 1; 0 in empty places, which is all of them where no
-    /// bone reaches. Can be bound as storage and as a vertex buffer.
-    pub fn weights(&self) -> &Buffer {
-        &self.weights
-    }
-
-    /// Places of a position, a multiple of 4.
-    pub fn places(&self) -> usize {
-        self.places
-    }
-
-    /// How many positions there are.
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
-    /// Whether there are no positions.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// How the joints stand in their buffer.
-    pub fn format(&self) -> JointFormat {
-        self.cut.format
-    }
-
-    /// Reads all weights back: [`GpuWeights::record_readback`], submitted by itself.
-    ///
-    /// # Errors
-    /// [`Error::Device`].
-    pub async fn read(&self, device: &Device, queue: &Queue) -> Result<(Weights, Stats)> {
-        let record = || {
-            let mut encoder = device.create_command_encoder(&Default::default());
-            let readback = self.record_readback(device, &mut encoder);
-            queue.submit([encoder.finish()]);
-            Ok(readback)
-        };
-        catch(device, "reading weights back", record).await?.read().await
-    }
-
-    /// Records a read-back of all weights.
-    pub fn record_readback(&self, device: &Device, encoder: &mut CommandEncoder) -> WeightsReadback {
-        let mut whole = |buffer: &Buffer| Readback::record(device, encoder, buffer, 0, buffer.size());
-        WeightsReadback {
-            device: device.clone(),
-            joints: whole(&self.joints),
-            weights: whole(&self.weights),
-            figures: whole(&self.figures),
-            count: self.count,
-            places: self.places,
-            cut: self.cut,
-        }
-    }
-}
-
-/// Weights on their way from the device.
-#[derive(Debug)]
-pub struct WeightsReadback {
-    device: Device,
-    joints: Readback,
-    weights: Readback,
-    figures: Readback,
-    count: usize,
-    places: usize,
-    cut: Cut,
-}
-
-impl WeightsReadback {
-    /// The weights of all positions, in f64 and adding up to 1 in it; a row is empty where no bone reaches.
-    ///
-    /// # Errors
-    /// As for [`Readback::read`].
-    pub async fn read(self) -> Result<(Weights, Stats)> {
-        let weights: Vec<f32> = self.weights.read().await?;
-        let joints: Vec<u32> = match self.cut.format {
-            JointFormat::U32 => self.joints.read().await?,
-            JointFormat::U16 => self.joints.read::<u16>().await?.into_iter().map(u32::from).collect(),
-        };
-        let figures: Vec<u32> = self.figures.read().await?;
-        let mut rows = Weights::with_capacity(self.count, weights.len());
-        for position in 0..self.count {
-            let range = position * self.places..(position + 1) * self.places;
-            let row = weights[range.clone()].iter().zip(&joints[range]).filter(|(weight, _)| **weight > 0.0);
-            let total: f64 = row.clone().map(|(weight, _)| f64::from(*weight)).sum();
-            rows.push(row.map(|(&weight, &joint)| Influence { joint, weight: f64::from(weight) / total }));
-        }
-        let stats = Stats {
-            influences_considered: self.cut.considered,
-            max_influences_before_cap: figures[0] as usize,
-            largest_pruned_share: f32::from_bits(figures[1]).into(),
-        };
-        Ok((rows, stats))
-    }
-
-    /// [`WeightsReadback::read`], waiting for the device.
-    ///
-    /// # Errors
-    /// As there.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn read_blocking(self) -> Result<(Weights, Stats)> {
-        block_on(&self.device.clone(), self.read())
     }
 }
 

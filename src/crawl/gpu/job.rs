@@ -5,7 +5,7 @@ use wgpu::{BindGroup, Buffer, BufferUsages, CommandEncoder, Device};
 
 use super::kernels::{CrawlKernels, CrawlParams};
 use super::labels::GpuLabels;
-use super::plan::{COLOURS, CrawlPlan, HEADER};
+use super::plan::{COLOURS, COUNTERS, CrawlPlan};
 use super::seeds::Seeds;
 use crate::crawl::Neighbors;
 use crate::error::{Error, Result};
@@ -41,11 +41,14 @@ pub struct CrawlJob {
     labels: GpuLabels,
     work: Buffer,
     turn: Buffer,
-    fill: Option<[BindGroup; 2]>,
-    /// For each colour: how its turn is prepared and taken.
-    colours: Vec<[BindGroup; 2]>,
+    /// What empties each buffer, and what puts starts of bones into the labels of each window.
+    fill: Option<[Vec<BindGroup>; 2]>,
+    /// For each window and colour: how its turn is prepared and taken.
+    turns: Vec<[BindGroup; 2]>,
     seeded: u32,
     bricks: u32,
+    /// Bytes of `work` before the flags of bricks: what the host reads.
+    header: u64,
     pending: Option<Readback>,
     counters: Counters,
     done: bool,
@@ -62,84 +65,126 @@ impl CrawlKernels {
     /// Begins a crawl from the seeds through the bricks. The kernels must be those for [`Seeds::per_voxel`] labels.
     ///
     /// # Errors
-    /// [`Error::Limit`] where the labels do not fit the device, [`Error::Parameter`] where kernels and seeds differ.
+    /// [`Error::Limit`] where the labels do not fit the device, [`Error::Parameter`] where kernels and seeds differ, or the seeds
+    /// are those of another solid.
     pub fn start(&self, device: &Device, bricks: &GpuBricks, seeds: &Seeds, neighbors: Neighbors) -> Result<CrawlJob> {
         if seeds.per_voxel != self.labels {
             let value = self.labels.to_string();
             return Err(Error::Parameter { name: "labels", value, allowed: "it must be as many as the seeds have" });
         }
         let totals = bricks.totals();
-        let plan = CrawlPlan::new(bricks.dims(), totals, self.labels);
-        plan.check_device(device)?;
+        if seeds.layers.iter().map(|&voxels| u64::from(voxels)).sum::<u64>() != u64::from(totals.voxels) {
+            let value = format!("for a solid of other than {} voxels", totals.voxels);
+            return Err(Error::Parameter {
+                name: "seeds",
+                value,
+                allowed: "they must be found in the solid of the bricks",
+            });
+        }
+        let (limits, name) = (device.limits(), device.adapter_info().name);
+        let limit = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size);
+        let binding = limit.min(self.binding);
+        let plan = CrawlPlan::new(bricks.dims(), totals.bricks, &seeds.layers, self.labels, &name, binding)?;
         let seed_bytes = seeds.words.len() as u64 * 8;
-        let limit = device.limits().max_storage_buffer_binding_size;
         if seed_bytes > limit {
-            let name = device.adapter_info().name;
             return Err(too_large(&name, "starts of bones".into(), seed_bytes, limit, bricks.dims()));
         }
-        let labels = storage(device, "labels", plan.labels);
         let work = storage(device, "queues of bricks", plan.work);
         let turn = device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("turn of a colour"),
+            label: Some("turn of a queue"),
             size: 5 * 4,
             usage: BufferUsages::STORAGE | BufferUsages::INDIRECT,
             mapped_at_creation: false,
         });
+        let labels = self.allocate(device, &plan, totals.voxels, &seeds.bones);
+        let (fill, turns) = self.bind(device, bricks, seeds, neighbors, &plan, &labels, &work, &turn);
+        let (device, header) = (device.clone(), u64::from(plan.flags()) * 4);
+        let (seeded, bricks, counters) = (seeds.voxels, totals.bricks, Counters::default());
+        let fill = Some(fill);
+        Ok(CrawlJob {
+            device,
+            labels,
+            work,
+            turn,
+            fill,
+            turns,
+            seeded,
+            bricks,
+            header,
+            pending: None,
+            counters,
+            done: false,
+        })
+    }
+
+    fn allocate(&self, device: &Device, plan: &CrawlPlan, voxels: u32, bones: &[u32]) -> GpuLabels {
+        let voxel_bytes = self.labels as u64 * 8;
+        let buffer = |voxels: u32| storage(device, "labels", u64::from(voxels.max(1)) * voxel_bytes);
+        GpuLabels {
+            buffers: plan.chunks.iter().map(|chunk| buffer(chunk.voxels)).collect(),
+            nothing: storage(device, "no labels", 8),
+            windows: plan.windows.clone(),
+            per_voxel: self.labels,
+            voxels,
+            bones: bones.to_vec(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// The bindings of all dispatches: those that fill the labels, and those of each queue's turn.
+    #[expect(clippy::too_many_arguments, reason = "the buffers of a crawl")]
+    fn bind(
+        &self,
+        device: &Device,
+        bricks: &GpuBricks,
+        seeds: &Seeds,
+        neighbors: Neighbors,
+        plan: &CrawlPlan,
+        labels: &GpuLabels,
+        work: &Buffer,
+        turn: &Buffer,
+    ) -> ([Vec<BindGroup>; 2], Vec<[BindGroup; 2]>) {
         let most_axes = if neighbors == Neighbors::Six { 1 } else { 3 };
-        let params: Vec<CrawlParams> = (0..COLOURS)
-            .map(|colour| CrawlParams {
+        let params: Vec<CrawlParams> = (0..plan.queues())
+            .map(|queue| CrawlParams {
+                window: plan.windows[(queue / COLOURS) as usize],
                 extent: bricks.extent().to_array(),
-                bricks: totals.bricks,
+                bricks: bricks.totals().bricks,
                 most_axes,
-                colour,
+                queue,
                 ring: plan.ring,
                 batch: batch(self.labels, most_axes),
                 seeded: seeds.voxels,
-                padding: [0; 3],
+                flags: plan.flags(),
+                padding: [0; 2],
             })
             .collect();
         let uniforms = uniforms(device, &params);
         let starts = if seeds.words.is_empty() { &[[0; 2]] } else { &seeds.words[..] };
         let starts = storage_with(device, "starts of bones", starts);
-        let [list, slots] = [bricks.list(), bricks.slots()].map(|b| b.as_entire_binding());
-        let [all_labels, all_work] = [&labels, &work].map(|b| b.as_entire_binding());
-        let solid = [(1, list), (2, slots.clone()), (3, all_labels.clone()), (4, all_work.clone())];
-        let fill = [
-            self.empty_labels.bind(device, &[(3, all_labels)]),
-            self.seed.bind(device, &[&[(0, uniforms.at(0)), (7, starts.as_entire_binding())], &solid[..]].concat()),
-        ];
-        let colours = (0..COLOURS as usize)
-            .map(|colour| {
-                let first = (0, uniforms.at(colour));
-                let prepare = [first.clone(), (4, all_work.clone()), (5, turn.as_entire_binding())];
+        let empty = |buffer: &Buffer| self.empty_labels.bind(device, &[(3, buffer.as_entire_binding())]);
+        let mut fill = [labels.buffers.iter().map(empty).collect(), Vec::new()];
+        let mut turns = Vec::new();
+        for window in 0..plan.windows.len() {
+            let [first, second] = labels.seen(window);
+            let solid = [(1, bricks.list()), (2, bricks.slots()), (3, first), (4, work), (8, second)]
+                .map(|(binding, buffer)| (binding, buffer.as_entire_binding()));
+            let first_queue = COLOURS as usize * window;
+            let seed = [&[(0, uniforms.at(first_queue)), (7, starts.as_entire_binding())], &solid[..]].concat();
+            fill[1].push(self.seed.bind(device, &seed));
+            for queue in first_queue..first_queue + COLOURS as usize {
+                let first = (0, uniforms.at(queue));
+                let prepare = [first.clone(), (4, work.as_entire_binding()), (5, turn.as_entire_binding())];
                 let relax = [&[first, (6, turn.as_entire_binding())], &solid[..]].concat();
-                [self.prepare.bind(device, &prepare), self.relax.bind(device, &relax)]
-            })
-            .collect();
-        let labels = GpuLabels {
-            buffer: labels,
-            per_voxel: self.labels,
-            bones: seeds.bones.clone(),
-            counters: Counters::default(),
-        };
-        Ok(CrawlJob {
-            device: device.clone(),
-            labels,
-            work,
-            turn,
-            fill: Some(fill),
-            colours,
-            seeded: seeds.voxels,
-            bricks: totals.bricks,
-            pending: None,
-            counters: Counters::default(),
-            done: false,
-        })
+                turns.push([self.prepare.bind(device, &prepare), self.relax.bind(device, &relax)]);
+            }
+        }
+        (fill, turns)
     }
 }
 
 impl CrawlJob {
-    /// Records this many rounds; a round is eight dispatches of at most some 50 ms each on a mid-range GPU, mostly of far
+    /// Records this many rounds; a round is eight dispatches a window, each of at most some 50 ms on a mid-range GPU, mostly of far
     /// less. There are about as many rounds as bricks on the longest way that a label goes.
     ///
     /// # Errors
@@ -147,18 +192,22 @@ impl CrawlJob {
     pub fn record(&mut self, kernels: &CrawlKernels, encoder: &mut CommandEncoder, rounds: usize) -> Result<()> {
         let mut pass =
             encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: Some("crawl"), timestamp_writes: None });
-        if let Some([empty, seed]) = self.fill.take() {
-            kernels.empty_labels.dispatch(&mut pass, &empty, self.labels.buffer.size() / 8)?;
-            kernels.seed.dispatch(&mut pass, &seed, self.seeded.into())?;
+        if let Some([empties, seeds]) = self.fill.take() {
+            for (empty, buffer) in empties.iter().zip(&self.labels.buffers) {
+                kernels.empty_labels.dispatch(&mut pass, empty, buffer.size() / 8)?;
+            }
+            for seed in &seeds {
+                kernels.seed.dispatch(&mut pass, seed, self.seeded.into())?;
+            }
         }
         for _ in 0..rounds {
-            for [prepare, relax] in &self.colours {
+            for [prepare, relax] in &self.turns {
                 kernels.prepare.dispatch_groups(&mut pass, prepare, 1)?;
                 kernels.relax.dispatch_indirect(&mut pass, relax, &self.turn);
             }
         }
         drop(pass);
-        self.pending = Some(Readback::record(&self.device, encoder, &self.work, 0, HEADER * 4));
+        self.pending = Some(Readback::record(&self.device, encoder, &self.work, 0, self.header));
         Ok(())
     }
 
@@ -169,10 +218,10 @@ impl CrawlJob {
     pub async fn status(&mut self) -> Result<bool> {
         let Some(pending) = self.pending.take() else { return Ok(self.done) };
         let words: Vec<u32> = pending.read().await?;
-        let (tails, heads) = (&words[..8], &words[8..16]);
-        let waiting = tails.iter().zip(heads).map(|(tail, head)| tail.wrapping_sub(*head)).sum();
-        self.counters = Counters { waiting, visits: words[17], changes: words[18], sweeps: words[19] };
-        if words[16] != 0 {
+        let (counters, ends) = words.split_at(COUNTERS);
+        let waiting = ends.chunks_exact(2).map(|ends| ends[0].wrapping_sub(ends[1])).sum();
+        self.counters = Counters { waiting, visits: counters[1], changes: counters[2], sweeps: counters[3] };
+        if counters[0] != 0 {
             return Err(Error::Limit {
                 what: "distance of a bone through the mesh, in voxels".into(),
                 needed: "65535 or more".into(),

@@ -3,6 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use wgpu::Device;
 
+use super::chunks::Window;
 use crate::crawl::{MAX_LABELS, MIN_LABELS};
 use crate::error::{Error, Result};
 use crate::gpu::{Kernel, Module, catch};
@@ -21,14 +22,16 @@ const WORKGROUP: u32 = 64;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 pub struct CrawlParams {
+    pub window: Window,
     pub extent: [u32; 3],
     pub bricks: u32,
     pub most_axes: u32,
-    pub colour: u32,
+    pub queue: u32,
     pub ring: u32,
     pub batch: u32,
     pub seeded: u32,
-    pub padding: [u32; 3],
+    pub flags: u32,
+    pub padding: [u32; 2],
 }
 
 /// The first part of the shader: private arrays need a constant size, so the text has the number of labels a voxel.
@@ -40,6 +43,8 @@ pub fn label_count(labels: usize) -> String {
 #[derive(Debug)]
 pub struct CrawlKernels {
     pub(super) labels: usize,
+    /// Most bytes of labels in one binding, where the device allows more.
+    pub(super) binding: u64,
     pub(super) empty_labels: Kernel,
     pub(super) seed: Kernel,
     pub(super) prepare: Kernel,
@@ -68,7 +73,13 @@ impl CrawlKernels {
         let module = Module::new(device, "crawl", &parts);
         let kernel = |entry| module.kernel(device, entry, WORKGROUP, &[]);
         let [empty_labels, seed, prepare, relax] = ["empty_labels", "seed", "prepare", "relax"].map(kernel);
-        Ok(Self { labels, empty_labels, seed, prepare, relax })
+        Ok(Self { labels, binding: u64::MAX, empty_labels, seed, prepare, relax })
+    }
+
+    /// The same with at most so many bytes of labels in one binding, for tests of windows.
+    #[doc(hidden)]
+    pub fn with_binding(self, binding: u64) -> Self {
+        Self { binding, ..self }
     }
 
     /// Labels a voxel.

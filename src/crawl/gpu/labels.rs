@@ -4,6 +4,7 @@ use bytemuck::Pod;
 use glam::UVec3;
 use wgpu::{Buffer, CommandEncoder, Device};
 
+use super::chunks::Window;
 use super::{Counters, NO_LABEL, STEPS};
 use crate::crawl::Label;
 use crate::error::Result;
@@ -13,19 +14,38 @@ use crate::gpu::block_on;
 use crate::voxelize::gpu::{ABSENT, Brick, EDGE, GpuBricks};
 
 /// Labels on the device.
+///
+/// `per_voxel` labels for each solid voxel, nearest first: the bone's rank and its distance in steps of 2^-16 voxel, or twice
+/// 0xffffffff where there are no more. They lie in one buffer, or in several where a binding would not hold them all.
 #[derive(Debug)]
 pub struct GpuLabels {
-    pub(super) buffer: Buffer,
+    pub(super) buffers: Vec<Buffer>,
+    /// What windows with one buffer bind as the second.
+    pub(super) nothing: Buffer,
+    pub(super) windows: Vec<Window>,
     pub(super) per_voxel: usize,
+    pub(super) voxels: u32,
     pub(super) bones: Vec<u32>,
     pub(super) counters: Counters,
 }
 
 impl GpuLabels {
-    /// `per_voxel` labels for each solid voxel, nearest first: the bone's rank and its distance in steps of 2^-16 voxel,
-    /// or twice 0xffffffff where there are no more.
-    pub fn buffer(&self) -> &Buffer {
-        &self.buffer
+    /// The buffers, each with the labels of whole layers of bricks, one after the other.
+    pub fn buffers(&self) -> &[Buffer] {
+        &self.buffers
+    }
+
+    /// The windows in which dispatches work: one if there is one buffer.
+    pub fn windows(&self) -> &[Window] {
+        &self.windows
+    }
+
+    /// The two buffers that a window sees, `labels` and `more_labels` of the shaders.
+    ///
+    /// # Panics
+    /// If there is no such window.
+    pub fn seen(&self, window: usize) -> [&Buffer; 2] {
+        [&self.buffers[window], self.buffers.get(window + 1).unwrap_or(&self.nothing)]
     }
 
     /// How many labels a voxel may have at most.
@@ -49,7 +69,10 @@ impl GpuLabels {
         let totals = bricks.totals();
         let list = whole(bricks.list(), u64::from(totals.bricks) * size_of::<Brick>() as u64);
         let slots = whole(bricks.slots(), bricks.slots().size());
-        let labels = whole(&self.buffer, u64::from(totals.voxels) * self.per_voxel as u64 * 8);
+        let labels = match self.voxels {
+            0 => Vec::new(),
+            _ => self.buffers.iter().map(|buffer| whole(buffer, buffer.size())).collect(),
+        };
         let (extent, per_voxel, bones) = (bricks.extent(), self.per_voxel, self.bones.clone());
         LabelReadback { device: device.clone(), list, slots, labels, extent, per_voxel, bones }
     }
@@ -61,7 +84,7 @@ pub struct LabelReadback {
     device: Device,
     list: Readback,
     slots: Readback,
-    labels: Readback,
+    labels: Vec<Readback>,
     extent: UVec3,
     per_voxel: usize,
     bones: Vec<u32>,
@@ -75,7 +98,10 @@ impl LabelReadback {
     pub async fn read(self) -> Result<HostLabels> {
         let list: Vec<Brick> = read_or_empty(self.list).await?;
         let slots: Vec<u32> = self.slots.read().await?;
-        let labels: Vec<[u32; 2]> = read_or_empty(self.labels).await?;
+        let mut labels: Vec<[u32; 2]> = Vec::new();
+        for part in self.labels {
+            labels.extend(part.read::<[u32; 2]>().await?);
+        }
         let (extent, per_voxel, bones) = (self.extent, self.per_voxel, self.bones);
         Ok(HostLabels { extent, slots, list, labels, per_voxel, bones })
     }

@@ -4,6 +4,7 @@
 //! The definition is that of [`crate::crawl`] with steps of 2^-16 voxel instead of 2^-32, so that a label is two words. The
 //! fixed point of such relaxations does not depend on the order of work (see `docs/crawl.md`): every device finds the same bits.
 
+mod chunks;
 mod driver;
 mod job;
 mod kernels;
@@ -11,6 +12,7 @@ mod labels;
 mod plan;
 mod seeds;
 
+pub use chunks::Window;
 pub use job::{Counters, CrawlJob};
 pub use kernels::{CrawlKernels, CrawlParams, WGSL, label_count};
 pub use labels::{GpuLabels, HostLabels, LabelReadback};

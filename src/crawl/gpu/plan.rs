@@ -1,40 +1,80 @@
 //! What the labels take on a device, before anything is allocated.
 
 use glam::UVec3;
-use wgpu::Device;
 
-use crate::error::Result;
-use crate::gpu::too_large;
-use crate::voxelize::gpu::{BrickTotals, EDGE};
+use super::chunks::{Chunk, MOST_CHUNKS, Window, chunks, thickest, windows};
+use crate::error::{Error, Result};
+use crate::gpu::{advice, too_large};
+use crate::voxelize::gpu::EDGE;
 
-/// Words of `work` before the flags of bricks; `FLAGS` of the shader.
-pub(super) const HEADER: u64 = 32;
+/// Words of `work` before those of queues; `QUEUES` of the shader.
+pub(super) const COUNTERS: usize = 4;
 /// Colours of bricks: by the parity of their coordinates.
 pub(super) const COLOURS: u32 = 8;
 
-/// Bytes of the buffers of a crawl.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Bytes of the buffers of a crawl, and how its labels are cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CrawlPlan {
-    dims: UVec3,
-    per_voxel: usize,
-    /// All labels, 8 bytes each: must fit a binding.
+    /// All labels, 8 bytes each, in up to 16 buffers that a binding holds each.
     pub labels: u64,
-    /// Flags and queues of bricks: must fit a binding.
+    /// Flags and queues of bricks, in one binding.
     pub work: u64,
-    /// Places of each colour's queue.
+    pub(super) chunks: Vec<Chunk>,
+    pub(super) windows: Vec<Window>,
+    /// Places of each queue.
     pub(super) ring: u32,
 }
 
 impl CrawlPlan {
-    /// The plan for these solid voxels of a grid with `dims` voxels, with `per_voxel` labels each.
-    pub fn new(dims: UVec3, totals: BrickTotals, per_voxel: usize) -> Self {
+    /// The plan for a solid of so many bricks in a grid with `dims` voxels, where `layers` are the solid voxels of each layer
+    /// of bricks along z, with `per_voxel` labels each, in bindings of `binding_bytes`.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] with the limit, its value and the largest resolution that fits.
+    pub fn new(
+        dims: UVec3,
+        bricks: u32,
+        layers: &[u32],
+        per_voxel: usize,
+        device: &str,
+        binding_bytes: u64,
+    ) -> Result<Self> {
+        let voxel_bytes = per_voxel as u64 * 8;
+        let voxels: u64 = layers.iter().copied().map(u64::from).sum();
+        let labels = voxels.max(1) * voxel_bytes;
+        let what = format!("{per_voxel} labels a solid voxel");
+        let Some(chunks) = chunks(layers, binding_bytes / voxel_bytes) else {
+            let needed = thickest(layers) * voxel_bytes;
+            return Err(Error::Limit {
+                what: format!("{what}, of eight slices of voxels"),
+                needed: format!("{needed} bytes in one binding"),
+                limit: format!("{binding_bytes} bytes on \"{device}\""),
+                // The slices are eight at every resolution.
+                advice: advice(dims, (binding_bytes as f64 / needed as f64).sqrt()),
+            });
+        };
+        if chunks.len() > MOST_CHUNKS {
+            // Each buffer but the last may lack a layer.
+            let whole = MOST_CHUNKS as u64 * binding_bytes.saturating_sub(thickest(layers) * voxel_bytes);
+            return Err(Error::Limit {
+                what,
+                needed: format!("{labels} bytes"),
+                limit: format!("{MOST_CHUNKS} bindings of {binding_bytes} bytes on \"{device}\""),
+                advice: advice(dims, (whole as f64 / labels as f64).cbrt()),
+            });
+        }
         let extent = dims.map(|d| d.div_ceil(EDGE));
-        // No colour has more bricks than there are, nor than every second one along each axis.
-        let places: u64 = extent.to_array().into_iter().map(|e| u64::from(e.div_ceil(2))).product();
-        let ring = places.min(totals.bricks.into()).max(1) as u32;
-        let labels = u64::from(totals.voxels.max(1)) * per_voxel as u64 * 8;
-        let work = 4 * (HEADER + u64::from(totals.bricks) + u64::from(COLOURS) * u64::from(ring));
-        Self { dims, per_voxel, labels, work, ring }
+        let windows = windows(&chunks, extent.z);
+        let deepest = windows.iter().map(|window| window.end_layer - window.first_layer).max().unwrap_or(0);
+        // No queue holds more bricks than there are, nor than every second one of its window along each axis.
+        let places: u64 = [extent.x, extent.y, deepest].into_iter().map(|e| u64::from(e.div_ceil(2))).product();
+        let ring = places.min(bricks.into()).max(1) as u32;
+        let mut plan = Self { labels, work: 0, chunks, windows, ring };
+        plan.work = 4 * (u64::from(plan.flags() + bricks) + u64::from(plan.queues()) * u64::from(ring));
+        if plan.work > binding_bytes {
+            return Err(too_large(device, "queues of bricks".to_string(), plan.work, binding_bytes, dims));
+        }
+        Ok(plan)
     }
 
     /// All bytes at once, starts of bones left out.
@@ -42,47 +82,72 @@ impl CrawlPlan {
         self.labels + self.work
     }
 
-    /// Whether bindings of this size hold it.
-    ///
-    /// # Errors
-    /// [`crate::Error::Limit`] with the limit, its value and the largest resolution that fits.
-    pub fn check(&self, device: &str, binding_bytes: u64) -> Result<()> {
-        let labels = format!("{} labels a solid voxel", self.per_voxel);
-        for (what, bytes) in [(labels, self.labels), ("queues of bricks".to_string(), self.work)] {
-            if bytes > binding_bytes {
-                return Err(too_large(device, what, bytes, binding_bytes, self.dims));
-            }
-        }
-        Ok(())
+    /// One queue a window and colour.
+    pub(super) fn queues(&self) -> u32 {
+        COLOURS * self.windows.len() as u32
     }
 
-    /// [`CrawlPlan::check`] with the limits of a device.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn check_device(&self, device: &Device) -> Result<()> {
-        let limits = device.limits();
-        let binding = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size);
-        self.check(&device.adapter_info().name, binding)
+    /// Where the flags of bricks begin in `work`: after two words a queue.
+    pub(super) fn flags(&self) -> u32 {
+        COUNTERS as u32 + 2 * self.queues()
+    }
+
+    /// The most labels that such bindings hold, where no layer is thick.
+    pub fn most_labels(binding_bytes: u64) -> u64 {
+        MOST_CHUNKS as u64 * (binding_bytes / 8)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Error;
+
+    const BODY: UVec3 = UVec3::new(613, 1027, 261);
+
+    fn plan(binding: u64, per_voxel: usize) -> Result<CrawlPlan> {
+        CrawlPlan::new(BODY, 226_340, &[200_000; 66], per_voxel, "test", binding)
+    }
 
     #[test]
     fn memory_follows_voxels_and_labels_and_not_bones() {
         // A body at 512 and 1024.
-        let plan = CrawlPlan::new(UVec3::new(307, 515, 133), BrickTotals { bricks: 50_000, voxels: 1_700_000 }, 5);
-        assert_eq!((plan.labels, plan.ring), (68_000_000, 39 * 65 * 17));
-        assert!(plan.check("test", 128 << 20).is_ok());
-        let plan = CrawlPlan::new(UVec3::new(613, 1027, 261), BrickTotals { bricks: 226_340, voxels: 13_200_000 }, 5);
-        let error = plan.check("test", 128 << 20).expect_err("528 MB");
-        assert!(matches!(&error, Error::Limit { needed, .. } if needed.starts_with("528000000 bytes")), "{error}");
-        // The cube root of 134 / 528 of 1024.
-        assert!(error.to_string().contains("a resolution of 642 or less"), "{error}");
-        assert_eq!(plan.work, 4 * (32 + 226_340 + 8 * u64::from(plan.ring)));
+        let small =
+            CrawlPlan::new(UVec3::new(307, 515, 133), 50_000, &[50_000; 34], 5, "test", 128 << 20).expect("fits");
+        assert_eq!((small.labels, small.ring, small.windows.len()), (68_000_000, 39 * 65 * 17, 1));
+        assert_eq!(small.work, 4 * (4 + 2 * 8 + 50_000 + 8 * u64::from(small.ring)));
+        let large = plan(128 << 20, 5).expect("fits");
+        // 16 layers of 8 MB a binding.
+        assert_eq!((large.labels, large.chunks.len(), large.windows.len()), (528_000_000, 5, 4));
+        assert_eq!(large.total(), large.labels + large.work);
+        assert_eq!(plan(1 << 30, 5).expect("fits").chunks.len(), 1);
+    }
+
+    #[test]
+    fn what_does_not_fit_says_what_would() {
+        let error = plan(24 << 20, 17).expect_err("1.8 GB");
+        assert!(error.to_string().contains("eight slices"), "{error}");
+        // 54.4 MB for two layers: the square root of 25.2 / 54.4 of 1024.
+        assert!(error.to_string().contains("a resolution of 689 or less"), "{error}");
+        let error = plan(60 << 20, 17).expect_err("1.8 GB");
+        assert!(matches!(&error, Error::Limit { needed, .. } if needed == "1795200000 bytes"), "{error}");
+        assert!(error.to_string().contains("16 bindings of 62914560 bytes"), "{error}");
+        let error = plan(1 << 20, 1).expect_err("queues");
+        assert!(error.to_string().contains("resolution of"), "{error}");
+    }
+
+    /// The advice of an error is good: at that resolution a solid of the same shape fits.
+    #[test]
+    fn the_resolution_that_is_advised_fits() {
+        for (binding, per_voxel) in [(24 << 20, 17), (60 << 20, 17), (9 << 20, 5), (20 << 20, 9)] {
+            let error = plan(binding, per_voxel).expect_err("does not fit").to_string();
+            let fits = error.split("a resolution of ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
+            let fits: u32 = fits.expect("a resolution");
+            let scale = f64::from(fits) / 1024.0;
+            let dims = (BODY.as_dvec3() * scale).as_uvec3() + 3;
+            let layers = vec![(200_000.0 * scale * scale) as u32; dims.z.div_ceil(EDGE) as usize];
+            let bricks = (226_340.0 * scale.powi(3)) as u32;
+            let plan = CrawlPlan::new(dims, bricks, &layers, per_voxel, "test", binding);
+            assert!(plan.is_ok(), "{error}: {plan:?}");
+        }
     }
 }

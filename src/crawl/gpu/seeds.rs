@@ -21,6 +21,8 @@ pub struct Seeds {
     pub(super) words: Vec<[u32; 2]>,
     pub(super) voxels: u32,
     pub(super) per_voxel: usize,
+    /// Solid voxels of each layer of bricks along z.
+    pub(super) layers: Vec<u32>,
     /// The bone of each rank.
     pub(super) bones: Vec<u32>,
     /// The bones that lie outside.
@@ -80,13 +82,19 @@ impl Seeds {
             bones[skeleton.rank(bone) as usize] = bone as u32;
         }
         let (words, voxels) = packed(&all);
-        Ok(Self { words, voxels, per_voxel, bones, warnings })
+        Ok(Self { words, voxels, per_voxel, layers: layers(solid), bones, warnings })
     }
 
     /// Labels a voxel: as many as were asked for, or as there are bones.
     pub fn per_voxel(&self) -> usize {
         self.per_voxel
     }
+}
+
+fn layers(solid: &BitGrid) -> Vec<u32> {
+    let slice = solid.row_start(0, 1);
+    let count = |words: &[u64]| words.iter().map(|word| word.count_ones()).sum();
+    solid.words().par_chunks((slice * EDGE as usize).max(1)).map(count).collect()
 }
 
 fn within(distance: u64, bone: &str) -> Result<u32> {

@@ -25,7 +25,7 @@ const TILE_BITS: u32 = 2;
 /// Items of a step. An item costs at most 16 rows x 32 voxels x ~100 operations, so a step of nothing but the worst
 /// takes some 5e10: up to 50 ms on a mid-range GPU; one of common triangles a hundredth of that.
 const STEP_ITEMS: u32 = 1 << 20;
-/// Triangles that share a pair of buffers: 36 and 4 bytes each stay far below every limit.
+/// Most triangles that share a pair of buffers, of 36 and 4 bytes each: far below the limits of most devices.
 const GROUP_TRIANGLES: usize = 1 << 20;
 /// Bytes a triangle takes on the device.
 pub(crate) const TRIANGLE_BYTES: u64 = (size_of::<[IVec3; 3]>() + size_of::<u32>()) as u64;
@@ -74,8 +74,10 @@ impl SurfaceKernels {
         let bits = BitBuffer::new(device, "surface voxels", grid.dims(), max_binding)?;
         let triangles = lattice_triangles(mesh, grid)?;
         let mut groups = Vec::new();
+        let fit = max_binding.min(device.limits().max_buffer_size) as usize / size_of::<[IVec3; 3]>();
+        let most = fit.clamp(1, GROUP_TRIANGLES);
         for slab in bits.slabs(0)? {
-            group(device, &triangles, slab, grid.dims(), &mut groups);
+            group(device, &triangles, slab, grid.dims(), most, &mut groups);
         }
         let total = groups.iter().map(|g| u64::from(g.items)).sum();
         Ok(SurfaceJob { device: device.clone(), bits, groups, group: 0, item: 0, done: 0, total })
@@ -197,8 +199,8 @@ fn lattice_triangles(mesh: &Mesh, grid: &Grid) -> Result<Vec<[IVec3; 3]>> {
     }
 }
 
-/// Gathers the triangles that reach a slab into groups, with the number of tiles before each.
-fn group(device: &Device, triangles: &[[IVec3; 3]], slab: Slab, dims: UVec3, groups: &mut Vec<Group>) {
+/// Gathers the triangles that reach a slab into groups of at most `most`, with the number of tiles before each.
+fn group(device: &Device, triangles: &[[IVec3; 3]], slab: Slab, dims: UVec3, most: usize, groups: &mut Vec<Group>) {
     let all: Vec<u32> = triangles.par_iter().map(|t| tiles_of(t, slab, dims)).collect();
     let (mut kept, mut tiles) = (Cow::Borrowed(triangles), Cow::Borrowed(all.as_slice()));
     if all.contains(&0) {
@@ -209,7 +211,7 @@ fn group(device: &Device, triangles: &[[IVec3; 3]], slab: Slab, dims: UVec3, gro
     let mut start = 0;
     while start < kept.len() {
         let (mut first_items, mut items) = (Vec::new(), 0u32);
-        for &tiles in tiles[start..].iter().take(GROUP_TRIANGLES) {
+        for &tiles in tiles[start..].iter().take(most) {
             if items > GROUP_ITEMS - tiles {
                 break;
             }
