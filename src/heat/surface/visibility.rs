@@ -1,0 +1,103 @@
+//! What a surface hides: whether a straight way crosses it, by a tree of its triangles and the watertight test of Woop,
+//! Benthin and Wald ("Watertight Ray/Triangle Intersection", 2013).
+
+use glam::DVec3;
+
+use crate::geometry::box_tree::BoxTree;
+use crate::model::{Mesh, Weld};
+
+/// Crossings so near to either end of a way do not count, in bounding-box diagonals: layers of the surface that all but
+/// coincide would hide everything from each other, and a bone may lie on the surface.
+const MARGIN: f64 = 1e-5;
+
+/// The triangles of a mesh, arranged to ask what they hide. Which way round they are does not matter.
+#[derive(Debug, Clone)]
+pub struct Blockers {
+    tree: BoxTree,
+    triangles: Vec<[DVec3; 3]>,
+    /// The welded places of each triangle's corners.
+    places: Vec<[u32; 3]>,
+    diagonal: f64,
+}
+
+impl Blockers {
+    /// Of all triangles of a mesh.
+    pub fn new(mesh: &Mesh, weld: &Weld) -> Self {
+        let triangles: Vec<[DVec3; 3]> = mesh.triangles().iter().map(|&t| mesh.corners(t)).collect();
+        let places = mesh.triangles().iter().map(|t| t.map(|v| weld.place_of[v as usize])).collect();
+        let boxes: Vec<_> = triangles.iter().map(|&[a, b, c]| (a.min(b).min(c), a.max(b).max(c))).collect();
+        Self { tree: BoxTree::new(&boxes), triangles, places, diagonal: mesh.bounds().diagonal() }
+    }
+
+    /// Whether a triangle lies on the straight way from a place (at `from`) to `to`. Triangles at the place itself do not
+    /// count, nor does what is within 1e-5 bounding-box diagonals of either end.
+    pub fn hide(&self, place: u32, from: DVec3, to: DVec3) -> bool {
+        let margin = MARGIN * self.diagonal / from.distance(to);
+        let Some(ray) = Ray::new(from, to).filter(|_| 2.0 * margin < 1.0) else { return false };
+        self.tree.any_on_segment(from, to, |t| {
+            !self.places[t as usize].contains(&place)
+                && ray.meets(self.triangles[t as usize]).is_some_and(|at| at > margin && at < 1.0 - margin)
+        })
+    }
+
+    /// Whether the surface is in sight of `p` in more than two of three directions: whether `p` is inside as far as one
+    /// can tell without asking faces which way round they are, whether they are doubled, or whether the surface has holes.
+    pub fn enclose(&self, p: DVec3) -> bool {
+        let seen = directions().filter(|&direction| {
+            let to = p + direction * self.reach(p);
+            let Some(ray) = Ray::new(p, to) else { return false };
+            self.tree.any_on_segment(p, to, |t| ray.meets(self.triangles[t as usize]).is_some_and(|at| at > 0.0))
+        });
+        3 * seen.count() > 2 * directions().count()
+    }
+
+    /// From `p`, all of the mesh is within this distance.
+    fn reach(&self, p: DVec3) -> f64 {
+        self.triangles.first().map_or(0.0, |t| p.distance(t[0])) + self.diagonal
+    }
+}
+
+/// Unit vectors along the axes and along the diagonals of the octants.
+fn directions() -> impl Iterator<Item = DVec3> {
+    let axes = [DVec3::X, DVec3::Y, DVec3::Z].into_iter().flat_map(|axis| [axis, -axis]);
+    let sign = |bit: u32, corner: u32| if corner >> bit & 1 == 0 { 1.0 } else { -1.0 };
+    axes.chain((0..8).map(move |corner| DVec3::from_array([0, 1, 2].map(|bit| sign(bit, corner))).normalize()))
+}
+
+/// A ray, sheared so that it runs along one axis.
+struct Ray {
+    from: DVec3,
+    /// The ray's longest axis, and the two others.
+    axes: [usize; 3],
+    shear: [f64; 2],
+    scale: f64,
+}
+
+impl Ray {
+    /// From one point to another; `None` where they coincide.
+    fn new(from: DVec3, to: DVec3) -> Option<Self> {
+        let along = to - from;
+        let z = along.abs().max_position();
+        let (x, y) = ((z + 1) % 3, (z + 2) % 3);
+        let scale = 1.0 / along[z];
+        scale.is_finite().then(|| Self { from, axes: [z, x, y], shear: [along[x] * scale, along[y] * scale], scale })
+    }
+
+    /// Where the ray's line meets a triangle: 0 at its start, 1 at its end. Edges and corners belong to all triangles
+    /// there, so that nothing slips through between two; a triangle seen edge-on is not met.
+    fn meets(&self, corners: [DVec3; 3]) -> Option<f64> {
+        let [z, x, y] = self.axes;
+        let [a, b, c] = corners.map(|p| {
+            let p = p - self.from;
+            [p[x] - self.shear[0] * p[z], p[y] - self.shear[1] * p[z], p[z] * self.scale]
+        });
+        // Each is exactly the negative of what the triangle beyond the edge gets for it.
+        let [u, v, w] = [(c, b), (a, c), (b, a)].map(|(p, q)| p[0] * q[1] - p[1] * q[0]);
+        let (least, most) = (u.min(v).min(w), u.max(v).max(w));
+        let sum = u + v + w;
+        if (least < 0.0 && most > 0.0) || sum == 0.0 {
+            return None;
+        }
+        Some((u * a[2] + v * b[2] + w * c[2]) / sum)
+    }
+}
