@@ -1,5 +1,9 @@
 //! Nested dissection of a graph whose vertices lie in space (George, "Nested Dissection of a Regular Finite Element Mesh",
 //! 1973): an order of elimination that keeps a sparse factor sparse, as a tree of pieces that can be worked on at once.
+//!
+//! Each cut is the best of those across the longest side of the box around the vertices, and those that a flood from one end
+//! comes by (George and Liu, "An Automatic Nested Dissection Algorithm for Irregular Finite Element Problems", 1978): the
+//! first are short across patches, the second find wrists, necks and shoulders.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,6 +13,10 @@ use glam::DVec3;
 pub const NONE: u32 = u32::MAX;
 /// Above so many vertices both halves are cut at the same time.
 const PARALLEL: usize = 4096;
+/// Up to so many vertices no flood is tried.
+const SMALL: usize = 100;
+/// Least share of the vertices on either side of a cut.
+const LEAST_SHARE: f64 = 0.2;
 
 /// Vertices that are eliminated together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +38,7 @@ pub struct Dissection {
     pub pieces: Vec<Piece>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Vertex {
     at: [f32; 3],
     number: u32,
@@ -41,55 +49,62 @@ struct Vertex {
 pub fn dissect(first: &[u32], neighbors: &[u32], positions: &[DVec3], leaf: usize) -> Dissection {
     let number = |(i, p): (usize, &DVec3)| Vertex { at: p.as_vec3().to_array(), number: i as u32 };
     let mut vertices: Vec<Vertex> = positions.iter().enumerate().map(number).collect();
-    let side = (0..vertices.len()).map(|_| AtomicU32::new(0)).collect();
-    let graph = Graph { first, neighbors, side, leaf };
-    let pieces = if vertices.is_empty() { Vec::new() } else { graph.cut(&mut vertices, 0, 1) };
+    let position = (0..vertices.len() as u32).map(AtomicU32::new).collect();
+    let graph = Graph { first, neighbors, position, leaf };
+    let pieces = if vertices.is_empty() { Vec::new() } else { graph.cut(&mut vertices, 0) };
     Dissection { order: vertices.iter().map(|v| v.number).collect(), pieces }
 }
 
 struct Graph<'a> {
     first: &'a [u32],
     neighbors: &'a [u32],
-    /// In which half of the last cut through it each vertex was: twice the number of the cut, plus 0 or 1.
-    side: Vec<AtomicU32>,
+    /// The position of each vertex at the moment. Vertices that are cut apart from each other are in separate ranges, so
+    /// each is read and written by one thread only.
+    position: Vec<AtomicU32>,
     leaf: usize,
+}
+
+/// A way to cut vertices in an order: how many come before the cut, and whether the separator is taken from those.
+#[derive(Clone, Copy)]
+struct Cut {
+    before: usize,
+    from_before: bool,
+    score: f64,
 }
 
 impl Graph<'_> {
     /// Orders these vertices, whose first gets position `start`, and returns their pieces: parents count from the first.
-    fn cut(&self, vertices: &mut [Vertex], start: u32, number: u32) -> Vec<Piece> {
+    fn cut(&self, vertices: &mut [Vertex], start: u32) -> Vec<Piece> {
         let end = start + vertices.len() as u32;
         if vertices.len() <= self.leaf {
+            self.place(vertices, start);
             return vec![Piece { start, end, parent: NONE }];
         }
-        let half = halve(vertices);
-        for (i, v) in vertices.iter().enumerate() {
-            self.side[v.number as usize].store(2 * number + u32::from(i >= half), Ordering::Relaxed);
-        }
-        // The vertices of one half that have neighbours in the other; those of the half that has fewer of them.
-        let border = |half: &[Vertex], other: u32| half.iter().filter(|v| self.borders(v.number, other)).count();
-        let (low, high) = vertices.split_at(half);
-        let from_low = border(low, 2 * number + 1) < border(high, 2 * number);
-        // The separator goes to the end.
-        let (first, second) = if from_low {
-            vertices.rotate_left(half);
-            (vertices.len() - half, 2 * number + 1)
+        let cut = self.best_cut(vertices, start);
+        let (low, high) = (start, start + cut.before as u32);
+        let first = if cut.from_before {
+            let far = vertices.len() - cut.before;
+            partition(vertices, |v| self.position(v.number) >= high);
+            far + partition(&mut vertices[far..], |v| !self.borders(v.number, high..end))
         } else {
-            (half, 2 * number)
+            cut.before + partition(&mut vertices[cut.before..], |v| !self.borders(v.number, low..high))
         };
-        let apart = first + partition(&mut vertices[first..], |v| !self.borders(v.number, second));
-        let (near, rest) = vertices.split_at_mut(first);
-        let far = &mut rest[..apart - first];
-        let (middle, separator) = (start + first as u32, start + apart as u32);
-        let left = |near: &mut [Vertex]| self.cut(near, start, 2 * number);
-        let right = |far: &mut [Vertex]| {
-            if far.is_empty() { Vec::new() } else { self.cut(far, middle, 2 * number + 1) }
+        let split = if cut.from_before { vertices.len() - cut.before } else { cut.before };
+        self.place(vertices, start);
+        let (near, rest) = vertices.split_at_mut(split);
+        let far = &mut rest[..first - split];
+        let below = |part: &mut [Vertex], at: usize| {
+            if part.is_empty() { Vec::new() } else { self.cut(part, start + at as u32) }
         };
-        let (mut pieces, right) =
-            if apart > PARALLEL { rayon::join(|| left(near), || right(far)) } else { (left(near), right(far)) };
+        let (mut pieces, right) = if first > PARALLEL {
+            rayon::join(|| below(near, 0), || below(far, split))
+        } else {
+            (below(near, 0), below(far, split))
+        };
         let shift = pieces.len() as u32;
         let shifted = |p: Piece| Piece { parent: if p.parent == NONE { NONE } else { p.parent + shift }, ..p };
         pieces.extend(right.into_iter().map(shifted));
+        let separator = start + first as u32;
         if separator < end {
             let last = pieces.len() as u32;
             pieces.iter_mut().filter(|p| p.parent == NONE).for_each(|p| p.parent = last);
@@ -98,27 +113,120 @@ impl Graph<'_> {
         pieces
     }
 
-    /// Whether a vertex has a neighbour on a side.
-    fn borders(&self, vertex: u32, side: u32) -> bool {
+    /// Brings the vertices into the order of the best cut.
+    fn best_cut(&self, vertices: &mut [Vertex], start: u32) -> Cut {
+        sort_along(vertices, longest_axis(vertices));
+        self.place(vertices, start);
+        let straight = self.measure(vertices, start);
+        if vertices.len() <= SMALL {
+            return straight;
+        }
+        let flooded = self.flood(vertices, start);
+        self.place(&flooded, start);
+        let flood = self.measure(&flooded, start);
+        if flood.score < straight.score {
+            vertices.copy_from_slice(&flooded);
+            return flood;
+        }
+        self.place(vertices, start);
+        straight
+    }
+
+    /// The best place to cut vertices in the order they are in: where the separator is small and the sides are of like size.
+    fn measure(&self, vertices: &[Vertex], start: u32) -> Cut {
+        let n = vertices.len();
+        // How the separator grows from each place to the next, taken from the vertices behind it and from those before.
+        let mut growth = vec![[0i32; 2]; n + 2];
+        for (i, v) in vertices.iter().enumerate() {
+            let (mut least, mut most) = (i, i);
+            for at in self.around(v.number, start, n) {
+                least = least.min(at);
+                most = most.max(at);
+            }
+            // Behind the cut, with a neighbour before it.
+            growth[least + 1][0] += 1;
+            growth[i + 1][0] -= 1;
+            // Before the cut, with a neighbour behind it.
+            growth[i + 1][1] += 1;
+            growth[most + 1][1] -= 1;
+        }
+        let least = ((n as f64 * LEAST_SHARE) as usize).max(1);
+        let mut best = Cut { before: n / 2, from_before: false, score: f64::INFINITY };
+        let mut sizes = [0; 2];
+        for (before, growth) in growth.iter().enumerate().take(n - least + 1) {
+            sizes[0] += growth[0];
+            sizes[1] += growth[1];
+            if before < least {
+                continue;
+            }
+            for (size, from_before) in [(sizes[0], false), (sizes[1], true)] {
+                // The work grows with the square or cube of a separator, and by the depth of the tree below it.
+                let share = before.min(n - before) as f64 / n as f64;
+                let score = (f64::from(size) + 0.5) / share.sqrt();
+                if score < best.score {
+                    best = Cut { before, from_before, score };
+                }
+            }
+        }
+        best
+    }
+
+    /// The vertices in the order in which a flood from the first one reaches them.
+    fn flood(&self, vertices: &[Vertex], start: u32) -> Vec<Vertex> {
+        let mut order: Vec<Vertex> = Vec::with_capacity(vertices.len());
+        let mut seen = vec![false; vertices.len()];
+        let mut next = 0;
+        for (i, &v) in vertices.iter().enumerate() {
+            if std::mem::replace(&mut seen[i], true) {
+                continue;
+            }
+            order.push(v);
+            while next < order.len() {
+                for at in self.around(order[next].number, start, vertices.len()) {
+                    if !std::mem::replace(&mut seen[at], true) {
+                        order.push(vertices[at]);
+                    }
+                }
+                next += 1;
+            }
+        }
+        order
+    }
+
+    /// The neighbours of a vertex among the `n` that begin at position `start`, counted from there.
+    fn around(&self, vertex: u32, start: u32, n: usize) -> impl Iterator<Item = usize> + '_ {
         let range = self.first[vertex as usize] as usize..self.first[vertex as usize + 1] as usize;
-        self.neighbors[range].iter().any(|&n| self.side[n as usize].load(Ordering::Relaxed) == side)
+        self.neighbors[range].iter().map(move |&v| self.position(v).wrapping_sub(start) as usize).filter(move |&at| at < n)
+    }
+
+    /// Whether a vertex has a neighbour in a range of positions.
+    fn borders(&self, vertex: u32, range: std::ops::Range<u32>) -> bool {
+        self.around(vertex, range.start, range.len()).next().is_some()
+    }
+
+    fn position(&self, vertex: u32) -> u32 {
+        self.position[vertex as usize].load(Ordering::Relaxed)
+    }
+
+    fn place(&self, vertices: &[Vertex], start: u32) {
+        vertices.iter().zip(start..).for_each(|(v, at)| self.position[v.number as usize].store(at, Ordering::Relaxed));
     }
 }
 
-/// Sorts the lower half along the longest side of the box around the vertices to the front; returns how many they are.
-fn halve(vertices: &mut [Vertex]) -> usize {
+fn longest_axis(vertices: &[Vertex]) -> usize {
     let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
-    for v in vertices.iter() {
+    for v in vertices {
         for axis in 0..3 {
             low[axis] = low[axis].min(v.at[axis]);
             high[axis] = high[axis].max(v.at[axis]);
         }
     }
     let side = |axis: usize| high[axis] - low[axis];
-    let axis = (0..3).fold(0, |best, axis| if side(axis) > side(best) { axis } else { best });
-    let half = vertices.len() / 2;
-    vertices.select_nth_unstable_by(half, |a, b| a.at[axis].total_cmp(&b.at[axis]).then(a.number.cmp(&b.number)));
-    half
+    (0..3).fold(0, |best, axis| if side(axis) > side(best) { axis } else { best })
+}
+
+fn sort_along(vertices: &mut [Vertex], axis: usize) {
+    vertices.sort_unstable_by(|a, b| a.at[axis].total_cmp(&b.at[axis]).then(a.number.cmp(&b.number)));
 }
 
 /// Moves what `goes_first` to the front, each part in its order; returns how many those are.

@@ -22,7 +22,7 @@ use system::System;
 use visibility::Blockers;
 
 /// How strongly a bone heats, against how well the surface conducts.
-pub const STRENGTH: f64 = 1.0;
+pub const STRENGTH: f64 = 4.0;
 /// The power that sharpens the normalised heats.
 pub const SHARPNESS: f64 = 1.0;
 /// What counts as cold, as a share of the tolerance: once where a solve stops, once where heats are listed.
@@ -54,7 +54,7 @@ pub struct Parameters {
 impl Default for Parameters {
     fn default() -> Self {
         let env = |name: &str, value: f64| std::env::var(name).map_or(value, |v| v.parse().unwrap());
-        let conduction = if env("COND", 0.0) == 1.0 { Conduction::Lengths } else { Conduction::Cotangents };
+        let conduction = if env("COND", 1.0) == 1.0 { Conduction::Lengths } else { Conduction::Cotangents };
         let tolerance = crate::heat::TOLERANCE;
         Self { conduction, strength: env("STRENGTH", STRENGTH), sharpness: env("SHARP", SHARPNESS), tolerance }
     }
@@ -89,10 +89,16 @@ impl Problem {
         conduction: Conduction,
         strength: f64,
     ) -> Self {
+        let t = std::time::Instant::now();
+        let d = |what: &str| if std::env::var("DBG").is_ok() { eprintln!("{what} {:.3}", t.elapsed().as_secs_f64()) };
         let (graph, blockers) = rayon::join(|| Graph::new(mesh, weld, conduction), || Blockers::new(mesh, weld));
+        d("graph+tree");
         let (use_bone, warnings) = sources::inside(&blockers, skeleton, use_bone);
+        d("inside");
         let sources = sources::sources(mesh, weld, &blockers, skeleton, &use_bone, graph.mass(), strength);
+        d("sources");
         let (system, reached) = System::new(&graph, &sources, &components.of_place);
+        d("system");
         Self { system, reached, warnings }
     }
 }
@@ -143,11 +149,15 @@ pub fn surface_heat(
     let at = |&place: &u32| mesh.positions()[weld.first[place as usize] as usize];
     let positions: Vec<DVec3> = system.place.iter().map(at).collect();
     let cold = COLD * parameters.tolerance;
+    let t = std::time::Instant::now();
+    let d = |what: &str| if std::env::var("DBG").is_ok() { eprintln!("{what} {:.3}", t.elapsed().as_secs_f64()) };
     let solved = solve::solve(system, &positions, skeleton.len(), &nearby_order(skeleton), cold, progress)?;
+    d("solve");
     let placed = |(unknown, heat): (u32, Heat)| (system.place[unknown as usize], heat);
     let groups: Vec<Vec<(u32, Heat)>> =
         solved.groups.into_iter().map(|group| group.into_iter().map(placed).collect()).collect();
     let (heats, first) = by_unknown(weld.places(), groups.iter().map(Vec::as_slice));
+    d("by place");
     let residual = solved.residual;
     Ok(Heated { first, heats, sharpness: parameters.sharpness, residual, warnings: problem.warnings })
 }

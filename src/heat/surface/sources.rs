@@ -46,6 +46,8 @@ pub fn sources(
     let tree = BoneTree::new(skeleton, use_bone);
     let diagonal = mesh.bounds().diagonal();
     let shortest = (SHORTEST * diagonal).powi(2);
+    let reach: f64 = std::env::var("REACH").map_or(4.0, |v| v.parse().unwrap());
+    let search = Search { tree: &tree, skeleton, blockers, shortest, reach: reach * reach };
     let chunks: Vec<(Vec<f64>, Vec<u32>, Vec<u32>)> = (0..weld.places().div_ceil(CHUNK))
         .into_par_iter()
         .map(|chunk| {
@@ -54,7 +56,7 @@ pub fn sources(
             for place in chunk * CHUNK..((chunk + 1) * CHUNK).min(weld.places()) {
                 let p = mesh.positions()[weld.first[place] as usize];
                 let before = bones.len();
-                let squared = nearest_seen(&tree, skeleton, blockers, place as u32, p, shortest, &mut hint, &mut near, &mut bones);
+                let squared = search.nearest_seen(place as u32, p, &mut hint, &mut near, &mut bones);
                 bones[before..].sort_unstable_by_key(|&b| skeleton.rank(b as usize));
                 let seen = bones.len() > before;
                 conductance.push(if seen { mass[place] * strength / squared.max(shortest) } else { 0.0 });
@@ -73,56 +75,45 @@ pub fn sources(
     all
 }
 
-#[expect(clippy::too_many_arguments)]
-fn nearest_seen(
-    tree: &BoneTree,
-    skeleton: &Skeleton,
-    blockers: &Blockers,
-    place: u32,
-    p: DVec3,
+/// What is asked for each place.
+struct Search<'a> {
+    tree: &'a BoneTree,
+    skeleton: &'a Skeleton,
+    blockers: &'a Blockers,
+    /// Squared distance up to which a bone counts as at the place.
     shortest: f64,
-    hint: &mut usize,
-    near: &mut Vec<BoneNear>,
-    bones: &mut Vec<u32>,
-) -> f64 {
-    let rule: u32 = std::env::var("RULE").map_or(0, |v| v.parse().unwrap());
-    let mut factor = TIE * TIE;
-    let seen = |n: &BoneNear| {
-        let bone = &skeleton.bones()[n.bone as usize];
-        !blockers.hide(place, p, segment::closest_point(p, bone.head, bone.tail))
-    };
-    loop {
-        tree.within(p, factor, shortest, hint, near);
-        near.sort_unstable_by(|a, b| a.squared.total_cmp(&b.squared));
-        if rule == 2 {
-            let least = near[0].squared;
-            bones.extend(near.iter().map(|n| n.bone));
-            return least;
-        }
-        if rule == 0 {
-            let least = near[0].squared;
-            bones.extend(near.iter().filter(|n| seen(n)).map(|n| n.bone));
-            return least;
-        }
-        let mut least = None;
-        for n in near.iter() {
-            if least.is_some_and(|l: f64| n.squared > l.max(shortest) * TIE * TIE) {
-                return least.unwrap();
+    reach: f64,
+}
+
+impl Search<'_> {
+    /// Adds the bones that heat a place, at `p`, to `bones`: of those it sees the nearest, and those about as near. Returns
+    /// their squared distance. `near` is scratch, `hint` the tree's.
+    fn nearest_seen(&self, place: u32, p: DVec3, hint: &mut usize, near: &mut Vec<BoneNear>, bones: &mut Vec<u32>) -> f64 {
+        let before = bones.len();
+        let mut least = f64::INFINITY;
+        let mut factor = TIE * TIE;
+        loop {
+            self.tree.within(p, factor, self.shortest, hint, near);
+            near.sort_unstable_by(|a, b| a.squared.total_cmp(&b.squared).then(a.bone.cmp(&b.bone)));
+            for n in near.iter() {
+                if n.squared > least.max(self.shortest) * TIE * TIE {
+                    return least;
+                }
+                if self.sees(place, p, n.bone) {
+                    least = least.min(n.squared);
+                    bones.push(n.bone);
+                }
             }
-            if seen(n) {
-                least = Some(least.unwrap_or(n.squared));
-                bones.push(n.bone);
-            }
+            if factor >= self.reach { return least; }
+            bones.truncate(before);
+            least = f64::INFINITY;
+            factor = self.reach;
         }
-        if let Some(l) = least {
-            if factor >= 1e300 || near.last().unwrap().squared >= l * TIE * TIE || near.len() == tree.len() { return l; }
-            // may miss ties
-            return l;
-        }
-        if near.len() == tree.len() {
-            return 0.0;
-        }
-        factor *= 4.0;
+    }
+
+    fn sees(&self, place: u32, p: DVec3, bone: u32) -> bool {
+        let bone = &self.skeleton.bones()[bone as usize];
+        !self.blockers.hide(place, p, segment::closest_point(p, bone.head, bone.tail))
     }
 }
 
