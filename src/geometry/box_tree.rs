@@ -101,12 +101,15 @@ impl BoxTree {
 impl Node {
     /// Whether a segment may have a point in the box: the slab test. `inverse` has the inverse of each side of the segment.
     fn meets(&self, from: DVec3, inverse: [f64; 3]) -> bool {
+        let less = |a: f64, b: f64| if a < b { a } else { b };
+        let more = |a: f64, b: f64| if a > b { a } else { b };
         let (mut enter, mut leave) = (0.0f64, 1.0f64);
         for (axis, inverse) in inverse.into_iter().enumerate() {
             let (t0, t1) = ((self.min[axis] - from[axis]) * inverse, (self.max[axis] - from[axis]) * inverse);
-            // 0 times infinity, a segment along a face of the box, is NaN, which min and max pass over.
-            enter = enter.max(t0.min(t1));
-            leave = leave.min(t0.max(t1));
+            // A segment along a face of the box is 0 times infinity, NaN, and may be missed: boxes have a margin around
+            // their items.
+            enter = more(less(t0, t1), enter);
+            leave = less(more(t0, t1), leave);
         }
         // Each t is off by a few 2^-53 of itself.
         enter <= leave * (1.0 + MARGIN)

@@ -15,6 +15,8 @@ pub const NONE: u32 = u32::MAX;
 const PARALLEL: usize = 4096;
 /// Up to so many vertices no flood is tried.
 const SMALL: usize = 100;
+/// Most slices that vertices are sorted into.
+const MOST_SLICES: usize = 2048;
 /// Least share of the vertices on either side of a cut.
 const LEAST_SHARE: f64 = 0.2;
 
@@ -115,7 +117,7 @@ impl Graph<'_> {
 
     /// Brings the vertices into the order of the best cut.
     fn best_cut(&self, vertices: &mut [Vertex], start: u32) -> Cut {
-        sort_along(vertices, longest_axis(vertices));
+        sort_along_longest(vertices);
         self.place(vertices, start);
         let straight = self.measure(vertices, start);
         if vertices.len() <= SMALL {
@@ -213,20 +215,36 @@ impl Graph<'_> {
     }
 }
 
-fn longest_axis(vertices: &[Vertex]) -> usize {
+/// Sorts vertices along the longest side of the box around them; of many only into so many slices.
+fn sort_along_longest(vertices: &mut [Vertex]) {
     let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
-    for v in vertices {
+    for v in vertices.iter() {
         for axis in 0..3 {
             low[axis] = low[axis].min(v.at[axis]);
             high[axis] = high[axis].max(v.at[axis]);
         }
     }
     let side = |axis: usize| high[axis] - low[axis];
-    (0..3).fold(0, |best, axis| if side(axis) > side(best) { axis } else { best })
-}
-
-fn sort_along(vertices: &mut [Vertex], axis: usize) {
-    vertices.sort_unstable_by(|a, b| a.at[axis].total_cmp(&b.at[axis]).then(a.number.cmp(&b.number)));
+    let axis = (0..3).fold(0, |best, axis| if side(axis) > side(best) { axis } else { best });
+    if vertices.len() <= SMALL {
+        vertices.sort_unstable_by(|a, b| a.at[axis].total_cmp(&b.at[axis]).then(a.number.cmp(&b.number)));
+        return;
+    }
+    let slices = (vertices.len() / 4).min(MOST_SLICES);
+    let scale = slices as f64 / f64::from(side(axis));
+    // A side without length makes the scale infinite, 0 times that is NaN, and NaN is slice 0.
+    let slice = |v: &Vertex| (((f64::from(v.at[axis]) - f64::from(low[axis])) * scale) as usize).min(slices - 1);
+    let mut next = vec![0u32; slices + 1];
+    vertices.iter().for_each(|v| next[slice(v) + 1] += 1);
+    for i in 0..slices {
+        next[i + 1] += next[i];
+    }
+    let unsorted = vertices.to_vec();
+    for v in unsorted {
+        let at = &mut next[slice(&v)];
+        vertices[*at as usize] = v;
+        *at += 1;
+    }
 }
 
 /// Moves what `goes_first` to the front, each part in its order; returns how many those are.

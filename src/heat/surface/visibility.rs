@@ -1,5 +1,5 @@
-//! What a surface hides: whether a straight way crosses it, by a tree of its triangles and the watertight test of Woop,
-//! Benthin and Wald ("Watertight Ray/Triangle Intersection", 2013).
+//! What a surface hides: whether a straight way crosses it, by a tree of its triangles and a test by signed volumes that
+//! leaves no gap between neighbours (after Woop, Benthin and Wald, "Watertight Ray/Triangle Intersection", 2013).
 
 use glam::DVec3;
 
@@ -36,7 +36,7 @@ impl Blockers {
         let Some(ray) = Ray::new(from, to).filter(|_| 2.0 * margin < 1.0) else { return false };
         self.tree.any_on_segment(from, to, |t| {
             !self.places[t as usize].contains(&place)
-                && ray.meets(self.triangles[t as usize]).is_some_and(|at| at > margin && at < 1.0 - margin)
+                && ray.meets(&self.triangles[t as usize]).is_some_and(|at| at > margin && at < 1.0 - margin)
         })
     }
 
@@ -46,7 +46,7 @@ impl Blockers {
         let seen = directions().filter(|&direction| {
             let to = p + direction * self.reach(p);
             let Some(ray) = Ray::new(p, to) else { return false };
-            self.tree.any_on_segment(p, to, |t| ray.meets(self.triangles[t as usize]).is_some_and(|at| at > 0.0))
+            self.tree.any_on_segment(p, to, |t| ray.meets(&self.triangles[t as usize]).is_some_and(|at| at > 0.0))
         });
         3 * seen.count() > 2 * directions().count()
     }
@@ -64,40 +64,32 @@ fn directions() -> impl Iterator<Item = DVec3> {
     axes.chain((0..8).map(move |corner| DVec3::from_array([0, 1, 2].map(|bit| sign(bit, corner))).normalize()))
 }
 
-/// A ray, sheared so that it runs along one axis.
+/// The line from one point to another.
 struct Ray {
     from: DVec3,
-    /// The ray's longest axis, and the two others.
-    axes: [usize; 3],
-    shear: [f64; 2],
-    scale: f64,
+    along: DVec3,
+    /// One over the squared length.
+    inverse: f64,
 }
 
 impl Ray {
-    /// From one point to another; `None` where they coincide.
+    /// `None` where the points coincide, or all but do.
     fn new(from: DVec3, to: DVec3) -> Option<Self> {
         let along = to - from;
-        let z = along.abs().max_position();
-        let (x, y) = ((z + 1) % 3, (z + 2) % 3);
-        let scale = 1.0 / along[z];
-        scale.is_finite().then(|| Self { from, axes: [z, x, y], shear: [along[x] * scale, along[y] * scale], scale })
+        let inverse = along.length_squared().recip();
+        inverse.is_finite().then_some(Self { from, along, inverse })
     }
 
-    /// Where the ray's line meets a triangle: 0 at its start, 1 at its end. Edges and corners belong to all triangles
-    /// there, so that nothing slips through between two; a triangle seen edge-on is not met.
-    fn meets(&self, corners: [DVec3; 3]) -> Option<f64> {
-        let [z, x, y] = self.axes;
-        let [a, b, c] = corners.map(|p| {
-            let p = p - self.from;
-            [p[x] - self.shear[0] * p[z], p[y] - self.shear[1] * p[z], p[z] * self.scale]
-        });
-        // Each is exactly the negative of what the triangle beyond the edge gets for it.
-        let [u, v, w] = [(c, b), (a, c), (b, a)].map(|(p, q)| p[0] * q[1] - p[1] * q[0]);
-        let (least, most) = (u.min(v).min(w), u.max(v).max(w));
-        let sum = u + v + w;
-        if (least < 0.0 && most > 0.0) || sum == 0.0 {
+    /// Where the line meets a triangle: 0 at its start, 1 at its end. Edges and corners belong to all triangles there, so
+    /// that nothing slips through between two; a triangle seen edge-on is not met.
+    fn meets(&self, corners: &[DVec3; 3]) -> Option<f64> {
+        let [a, b, c] = corners.map(|p| p - self.from);
+        // Volumes, each exactly the negative of what the triangle beyond the edge gets for it.
+        let [u, v, w] = [self.along.dot(c.cross(b)), self.along.dot(a.cross(c)), self.along.dot(b.cross(a))];
+        if (u < 0.0 || v < 0.0 || w < 0.0) && (u > 0.0 || v > 0.0 || w > 0.0) {
             return None;
         }
-        Some((u * a[2] + v * b[2] + w * c[2]) / sum)
+        let sum = u + v + w;
+        (sum != 0.0).then(|| (a * u + b * v + c * w).dot(self.along) * self.inverse / sum)
     }
 }
