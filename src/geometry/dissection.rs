@@ -198,7 +198,10 @@ impl Graph<'_> {
     /// The neighbours of a vertex among the `n` that begin at position `start`, counted from there.
     fn around(&self, vertex: u32, start: u32, n: usize) -> impl Iterator<Item = usize> + '_ {
         let range = self.first[vertex as usize] as usize..self.first[vertex as usize + 1] as usize;
-        self.neighbors[range].iter().map(move |&v| self.position(v).wrapping_sub(start) as usize).filter(move |&at| at < n)
+        self.neighbors[range]
+            .iter()
+            .map(move |&v| self.position(v).wrapping_sub(start) as usize)
+            .filter(move |&at| at < n)
     }
 
     /// Whether a vertex has a neighbour in a range of positions.

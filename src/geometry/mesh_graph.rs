@@ -67,6 +67,25 @@ pub struct Laplacian {
 impl Laplacian {
     /// Edge weights are half the sum of the cotangents opposite to the edge, kept between 1e-6 and 100.
     pub fn new(mesh: &Mesh, weld: &Weld) -> Self {
+        Self::weighted(mesh, weld, |_, halves| {
+            let weight: f64 = halves.iter().map(|h| h.1).sum();
+            weight.clamp(COTANGENTS.0, COTANGENTS.1)
+        })
+    }
+
+    /// Edge weights are the inverse of the edge's squared length (or of that of the shortest that counts), half of it for each
+    /// triangle at the edge.
+    pub fn by_length(mesh: &Mesh, weld: &Weld, shortest: f64) -> Self {
+        let at = |place: u32| mesh.positions()[weld.first[place as usize] as usize];
+        Self::weighted(mesh, weld, |place, halves| {
+            let squared = at(place).distance_squared(at(halves[0].0));
+            0.5 * halves.len() as f64 / squared.max(shortest * shortest)
+        })
+    }
+
+    /// `weight(place, halves)` is the weight of an edge from a place, given for each triangle there the neighbour and half the
+    /// cotangent opposite; it must be the same from both ends.
+    fn weighted(mesh: &Mesh, weld: &Weld, weight: impl Fn(u32, &[(u32, f64)]) -> f64 + Sync) -> Self {
         let corners = Corners::new(mesh, weld);
         let chunks: Vec<(Vec<u32>, Vec<(u32, f64)>, Vec<f64>)> = (0..weld.places().div_ceil(CHUNK))
             .into_par_iter()
@@ -76,8 +95,7 @@ impl Laplacian {
                 for place in chunk * CHUNK..((chunk + 1) * CHUNK).min(weld.places()) {
                     area.push(corners.around(mesh, weld, place, &mut halves));
                     for edge in halves.chunk_by(|a, b| a.0 == b.0) {
-                        let weight: f64 = edge.iter().map(|h| h.1).sum();
-                        edges.push((edge[0].0, weight.clamp(COTANGENTS.0, COTANGENTS.1)));
+                        edges.push((edge[0].0, weight(place as u32, edge)));
                     }
                     ends.push(edges.len() as u32);
                 }
@@ -101,15 +119,6 @@ impl Laplacian {
     /// The neighbours of a place with the weights of the edges to them, ascending.
     pub fn of(&self, place: u32) -> &[(u32, f64)] {
         &self.edges[self.starts[place as usize]..self.starts[place as usize + 1]]
-    }
-
-    /// Gives every edge the weight `weight(place, neighbor)`, which must be the same both ways.
-    pub fn reweigh(&mut self, weight: impl Fn(u32, u32) -> f64) {
-        for place in 0..self.starts.len() - 1 {
-            for edge in &mut self.edges[self.starts[place]..self.starts[place + 1]] {
-                edge.1 = weight(place as u32, edge.0);
-            }
-        }
     }
 }
 

@@ -52,15 +52,11 @@ impl Factor {
     /// [`Error::Check`] for a matrix that is not positive definite, [`Error::Limit`] for one whose factor does not fit into
     /// 8 GB, and what `step` returns.
     pub fn new(matrix: &Matrix, positions: &[DVec3], step: impl Fn(f64) -> Result<()> + Sync) -> Result<Self> {
-        let t = std::time::Instant::now();
-        let d = |what: &str| if std::env::var("DBG").is_ok() { eprintln!("  {what} {:.3}", t.elapsed().as_secs_f64()) };
         let Dissection { order, pieces } = dissect(matrix.first, matrix.columns, positions, LEAF);
-        d("dissect");
         step(0.1)?;
         let upper = Upper::new(matrix, &order);
         let tasks = tasks(&pieces, order.len());
         let (below_first, below) = structure(&pieces, &upper, &tasks);
-        d("structure");
         let mut panel_first = Vec::with_capacity(pieces.len() + 1);
         panel_first.push(0);
         for (k, piece) in pieces.iter().enumerate() {
@@ -80,7 +76,6 @@ impl Factor {
         step(0.2)?;
         let mut panels = vec![0.0; numbers];
         factor.numeric(&mut panels, &upper, &tasks, &|done| step(0.2 + 0.8 * done))?;
-        d("numeric");
         factor.panels = panels;
         Ok(factor)
     }

@@ -1,7 +1,4 @@
-//! The Laplacian of a welded surface: what flows along its edges, in one of two forms.
-
-use glam::DVec3;
-use rayon::prelude::*;
+//! What flows along the edges of a welded surface, in one of two forms.
 
 use crate::geometry::mesh_graph::Laplacian;
 use crate::heat::surface::Conduction;
@@ -17,18 +14,16 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The graph of a mesh. With [`Conduction::Cotangents`] edges conduct by the cotangents opposite to them and a source
-    /// counts by the area around its place; with [`Conduction::Lengths`] edges conduct by the inverse of their squared
-    /// length and all sources count alike.
+    /// The graph of a mesh.
     pub fn new(mesh: &Mesh, weld: &Weld, conduction: Conduction) -> Self {
-        let mut laplacian = Laplacian::new(mesh, weld);
-        if conduction == Conduction::Lengths {
-            let shortest = SHORTEST_EDGE * mesh.bounds().diagonal();
-            let at = |place: u32| mesh.positions()[weld.first[place as usize] as usize];
-            let conduct = |a: DVec3, b: DVec3| 1.0 / a.distance_squared(b).max(shortest * shortest);
-            laplacian.reweigh(|a, b| conduct(at(a), at(b)));
-            laplacian.area.par_iter_mut().for_each(|area| *area = 1.0);
-        }
+        let laplacian = match conduction {
+            Conduction::Cotangents => Laplacian::new(mesh, weld),
+            Conduction::Lengths => {
+                let mut laplacian = Laplacian::by_length(mesh, weld, SHORTEST_EDGE * mesh.bounds().diagonal());
+                laplacian.area.fill(1.0);
+                laplacian
+            }
+        };
         Self { laplacian }
     }
 

@@ -49,15 +49,8 @@ pub fn solve(
 ) -> Result<Solved> {
     let negative: Vec<f64> = system.conductance.iter().map(|c| -c).collect();
     let diagonal: Vec<f64> = (0..system.len()).map(|i| system.diagonal(i)).collect();
-    let matrix =
-        Matrix { first: &system.first, columns: &system.neighbor, values: &negative, diagonal: &diagonal };
+    let matrix = Matrix { first: &system.first, columns: &system.neighbor, values: &negative, diagonal: &diagonal };
     let factor = Factor::new(&matrix, positions, |done| progress.at(Stage::Heat, FACTORISING * done))?;
-    if std::env::var("DBG").is_ok() {
-        let flops: f64 = (0..factor.pieces.len()).map(|k| { let p = (factor.pieces[k].end - factor.pieces[k].start) as f64; let b = factor.below(k).len() as f64; p * p * p / 3.0 + p * p * b + p * b * b }).sum();
-        let mut big: Vec<_> = (0..factor.pieces.len()).map(|k| (factor.pieces[k].end - factor.pieces[k].start, factor.below(k).len())).collect();
-        big.sort_unstable(); big.reverse(); big.truncate(12);
-        eprintln!("numbers {} per row {:.1} flops {:.3}G pieces {} {:?}", factor.numbers(), factor.numbers() as f64 / factor.len() as f64, flops / 1e9, factor.pieces.len(), big);
-    }
     let sides = system.right_sides(bones);
     let heated: Vec<u32> = order.iter().copied().filter(|&b| !sides[b as usize].is_empty()).collect();
     let groups: Vec<&[u32]> = heated.chunks(LANES).collect();
@@ -69,11 +62,6 @@ pub fn solve(
             || Solver::new(&factor, &tree),
             |solver, group| {
                 solver.solve(group, &sides, cold);
-                if std::env::var("DBG").is_ok() {
-                    let v: usize = solver.visited.iter().map(|&p| (factor.pieces[p as usize].end - factor.pieces[p as usize].start) as usize).sum();
-                    let w: usize = solver.visited.iter().map(|&p| factor.panel(p as usize).len()).sum();
-                    eprintln!("group {} rows {v} numbers {w}", group[0]);
-                }
                 let residual = solver.residual(system, &diagonal, group, &sides);
                 let heats = solver.take(group, cold);
                 let done = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;

@@ -88,7 +88,14 @@ struct Search<'a> {
 impl Search<'_> {
     /// Adds the bones that heat a place, at `p`, to `bones`: of those it sees the nearest, and those about as near. Returns
     /// their squared distance. `near` is scratch, `hint` the tree's.
-    fn nearest_seen(&self, place: u32, p: DVec3, hint: &mut usize, near: &mut Vec<BoneNear>, bones: &mut Vec<u32>) -> f64 {
+    fn nearest_seen(
+        &self,
+        place: u32,
+        p: DVec3,
+        hint: &mut usize,
+        near: &mut Vec<BoneNear>,
+        bones: &mut Vec<u32>,
+    ) -> f64 {
         let before = bones.len();
         // Most places see the nearest; the others look further.
         for reach in [TIE, REACH] {
@@ -127,16 +134,23 @@ pub fn inside(blockers: &Blockers, skeleton: &Skeleton, use_bone: &[bool]) -> (V
         .zip(use_bone)
         .map(|(bone, &used)| {
             let at = |i: u32| bone.head.lerp(bone.tail, f64::from(i) / f64::from(SAMPLES - 1));
-            let inside = || (0..SAMPLES).filter(|&i| blockers.enclose(at(i))).count() as u32;
-            used && (blockers.enclose(bone.head) || 2 * inside() >= SAMPLES)
+            let samples = || (0..SAMPLES).filter(|&i| blockers.enclose(at(i))).count() as u32;
+            used && (blockers.enclose(bone.head) || 2 * samples() >= SAMPLES)
         })
         .collect();
     let none = !inside.contains(&true);
-    let remedy = if none { "it heats what it sees, as no bone is inside" } else { "it heats nothing" };
+    let remedy = if none {
+        "as no bone is inside, it heats what it sees"
+    } else {
+        "it moves no vertex; move it inside, or choose method geodesic"
+    };
     let outside = skeleton.bones().iter().enumerate().filter(|(i, _)| use_bone[*i] && !inside[*i]);
     let warnings = outside
         .map(|(_, bone)| {
-            let message = format!("bone \"{}\" is outside the mesh; {remedy}", bone.name);
+            let message = format!(
+                "bone \"{}\" lies outside the mesh (its head and more than half of its length); {remedy}",
+                bone.name
+            );
             Warning::new(Code::BoneOutside, message).bone(bone.name.clone())
         })
         .collect();

@@ -4,6 +4,8 @@ use crate::heat::surface::graph::Graph;
 use crate::heat::surface::sources::Sources;
 
 const NONE: u32 = u32::MAX;
+/// Least share of the places of a part that must see a bone.
+const LEAST_SEEING: f64 = 0.5;
 
 /// The equation to solve, over the places that some bone can heat. Plain numbers; nothing in it depends on the unit of length.
 ///
@@ -29,13 +31,14 @@ pub struct System {
 }
 
 impl System {
-    /// The equation of the parts of a surface that have a source, and for each place whether it is in one. A part without a
-    /// source would make the matrix singular. `part` numbers the connected part of each place.
+    /// The equation of the parts of a surface that have sources, and for each place whether it is in one. `part` numbers the
+    /// connected part of each place.
+    ///
+    /// A part without a source would make the matrix singular. One of which most places see no bone, as of clothes over a
+    /// body, is left out as well: what it sees through its openings is not what should move it. But where there are no
+    /// others, all that have a source are taken.
     pub fn new(graph: &Graph, sources: &Sources, part: &[u32]) -> (Self, Vec<bool>) {
-        let mut heated = vec![false; part.iter().max().map_or(0, |&m| m as usize + 1)];
-        for (place, &part) in part.iter().enumerate() {
-            heated[part as usize] |= sources.conductance[place] > 0.0;
-        }
+        let heated = heated_parts(sources, part);
         let reached: Vec<bool> = part.iter().map(|&p| heated[p as usize]).collect();
         let mut unknown = vec![NONE; part.len()];
         let place: Vec<u32> = (0..part.len() as u32).filter(|&p| reached[p as usize]).collect();
@@ -93,4 +96,17 @@ impl System {
         }
         sides
     }
+}
+
+/// Which parts are heated.
+fn heated_parts(sources: &Sources, part: &[u32]) -> Vec<bool> {
+    let mut seeing = vec![(0u32, 0u32); part.iter().max().map_or(0, |&m| m as usize + 1)];
+    for (place, &part) in part.iter().enumerate() {
+        let (sees, all) = &mut seeing[part as usize];
+        *sees += u32::from(sources.conductance[place] > 0.0);
+        *all += 1;
+    }
+    let most = |&(sees, all): &(u32, u32)| sees > 0 && f64::from(sees) >= LEAST_SEEING * f64::from(all);
+    let enough = seeing.iter().any(most);
+    seeing.iter().map(|s| if enough { most(s) } else { s.0 > 0 }).collect()
 }

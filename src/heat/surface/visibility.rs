@@ -43,12 +43,17 @@ impl Blockers {
     /// Whether the surface is in sight of `p` in more than two of three directions: whether `p` is inside as far as one
     /// can tell without asking faces which way round they are, whether they are doubled, or whether the surface has holes.
     pub fn enclose(&self, p: DVec3) -> bool {
-        let seen = directions().filter(|&direction| {
+        let sees = |direction: DVec3| {
             let to = p + direction * self.reach(p);
-            let Some(ray) = Ray::new(p, to) else { return false };
-            self.tree.any_on_segment(p, to, |t| ray.meets(&self.triangles[t as usize]).is_some_and(|at| at > 0.0))
-        });
-        3 * seen.count() > 2 * directions().count()
+            Ray::new(p, to).is_some_and(|ray| {
+                self.tree.any_on_segment(p, to, |t| ray.meets(&self.triangles[t as usize]).is_some_and(|at| at > 0.0))
+            })
+        };
+        let mut open = 0;
+        directions().all(|direction| {
+            open += usize::from(!sees(direction));
+            3 * open < directions().count()
+        })
     }
 
     /// From `p`, all of the mesh is within this distance.
