@@ -9,12 +9,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use glam::DVec3;
 
+use crate::model::Bounds;
+
 /// No parent.
 pub const NONE: u32 = u32::MAX;
 /// Above so many vertices both halves are cut at the same time.
 const PARALLEL: usize = 4096;
 /// Up to so many vertices no flood is tried.
 const SMALL: usize = 100;
+/// Steps along the longest side of the box around all vertices.
+const STEPS: f64 = (1 << 20) as f64;
 /// Most slices that vertices are sorted into.
 const MOST_SLICES: usize = 2048;
 /// Least share of the vertices on either side of a cut.
@@ -42,19 +46,28 @@ pub struct Dissection {
 
 #[derive(Debug, Clone, Copy)]
 struct Vertex {
-    at: [f32; 3],
+    /// In steps of the longest side of the box around all vertices / [`STEPS`].
+    at: [i32; 3],
     number: u32,
 }
 
 /// Cuts a graph until pieces have at most `leaf` vertices. The neighbours of vertex v are
 /// `neighbors[first[v]..first[v + 1]]`; neighbours should be near each other in space.
 pub fn dissect(first: &[u32], neighbors: &[u32], positions: &[DVec3], leaf: usize) -> Dissection {
-    let number = |(i, p): (usize, &DVec3)| Vertex { at: p.as_vec3().to_array(), number: i as u32 };
-    let mut vertices: Vec<Vertex> = positions.iter().enumerate().map(number).collect();
+    let mut vertices = on_lattice(positions);
     let position = (0..vertices.len() as u32).map(AtomicU32::new).collect();
     let graph = Graph { first, neighbors, position, leaf };
     let pieces = if vertices.is_empty() { Vec::new() } else { graph.cut(&mut vertices, 0) };
     Dissection { order: vertices.iter().map(|v| v.number).collect(), pieces }
+}
+
+/// Rounded, so that the last bits of coordinates (the unit of length) decide nothing.
+fn on_lattice(positions: &[DVec3]) -> Vec<Vertex> {
+    let nothing = Bounds { min: DVec3::ZERO, max: DVec3::ZERO };
+    let bounds = Bounds::of(positions.iter().copied()).unwrap_or(nothing);
+    let steps = STEPS / bounds.extent().max_element().max(f64::MIN_POSITIVE);
+    let at = |p: &DVec3| ((*p - bounds.min) * steps).round().as_ivec3().to_array();
+    positions.iter().enumerate().map(|(i, p)| Vertex { at: at(p), number: i as u32 }).collect()
 }
 
 struct Graph<'a> {
@@ -220,7 +233,7 @@ impl Graph<'_> {
 
 /// Sorts vertices along the longest side of the box around them; of many only into so many slices.
 fn sort_along_longest(vertices: &mut [Vertex]) {
-    let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
+    let (mut low, mut high) = ([i32::MAX; 3], [i32::MIN; 3]);
     for v in vertices.iter() {
         for axis in 0..3 {
             low[axis] = low[axis].min(v.at[axis]);
@@ -230,13 +243,11 @@ fn sort_along_longest(vertices: &mut [Vertex]) {
     let side = |axis: usize| high[axis] - low[axis];
     let axis = (0..3).fold(0, |best, axis| if side(axis) > side(best) { axis } else { best });
     if vertices.len() <= SMALL {
-        vertices.sort_unstable_by(|a, b| a.at[axis].total_cmp(&b.at[axis]).then(a.number.cmp(&b.number)));
+        vertices.sort_unstable_by(|a, b| (a.at[axis], a.number).cmp(&(b.at[axis], b.number)));
         return;
     }
     let slices = (vertices.len() / 4).min(MOST_SLICES);
-    let scale = slices as f64 / f64::from(side(axis));
-    // A side without length makes the scale infinite, 0 times that is NaN, and NaN is slice 0.
-    let slice = |v: &Vertex| (((f64::from(v.at[axis]) - f64::from(low[axis])) * scale) as usize).min(slices - 1);
+    let slice = |v: &Vertex| (v.at[axis] - low[axis]) as usize * slices / (side(axis) as usize + 1);
     let mut next = vec![0u32; slices + 1];
     vertices.iter().for_each(|v| next[slice(v) + 1] += 1);
     for i in 0..slices {
@@ -264,4 +275,75 @@ fn partition(vertices: &mut [Vertex], goes_first: impl Fn(&Vertex) -> bool) -> u
     }
     vertices[count..].copy_from_slice(&rest);
     count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An n x n grid with diagonals, and as many vertices apart from it that have no neighbours.
+    fn grid(n: u32) -> (Vec<u32>, Vec<u32>, Vec<DVec3>) {
+        let (mut first, mut neighbors, mut positions) = (vec![0], Vec::new(), Vec::new());
+        for v in 0..n * n {
+            let (x, y) = (i64::from(v % n), i64::from(v / n));
+            for (dx, dy) in [(-1, -1), (0, -1), (-1, 0), (1, 0), (0, 1), (1, 1)] {
+                let (x, y) = (x + dx, y + dy);
+                if (0..i64::from(n)).contains(&x) && (0..i64::from(n)).contains(&y) {
+                    neighbors.push((y * i64::from(n) + x) as u32);
+                }
+            }
+            first.push(neighbors.len() as u32);
+            positions.push(DVec3::new(x as f64, y as f64, 0.0));
+        }
+        for i in 0..n {
+            first.push(neighbors.len() as u32);
+            positions.push(DVec3::new(f64::from(i), 0.0, f64::from(n)));
+        }
+        (first, neighbors, positions)
+    }
+
+    #[test]
+    fn pieces_part_the_graph() {
+        let (first, neighbors, positions) = grid(60);
+        let Dissection { order, pieces } = dissect(&first, &neighbors, &positions, 12);
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert!(sorted.iter().enumerate().all(|(i, &v)| i as u32 == v));
+        let mut piece_of = vec![NONE; order.len()];
+        let mut next = 0;
+        for (k, piece) in pieces.iter().enumerate() {
+            assert!(piece.start == next && piece.end > next && (piece.parent == NONE || piece.parent > k as u32));
+            next = piece.end;
+            order[piece.start as usize..piece.end as usize].iter().for_each(|&v| piece_of[v as usize] = k as u32);
+        }
+        assert_eq!(next as usize, order.len());
+        let above = |mut piece: u32, other: u32| {
+            while piece < other {
+                piece = pieces[piece as usize].parent;
+            }
+            piece == other
+        };
+        let apart = |piece_of: &[u32]| {
+            let edges = (0..order.len())
+                .flat_map(|v| neighbors[first[v] as usize..first[v + 1] as usize].iter().map(move |&w| (v, w)));
+            edges.map(|(v, w)| (piece_of[v], piece_of[w as usize])).all(|(p, q)| above(p.min(q), p.max(q)))
+        };
+        assert!(apart(&piece_of));
+        // Separators of a square of 3600 are 60 long or a little more; much less than all of it.
+        assert!(pieces.iter().all(|p| p.end - p.start < 100));
+        // Control: a vertex in another piece is noticed.
+        let last = piece_of[order[order.len() - 1] as usize];
+        let inner = (0..3600).find(|&v| piece_of[v] == last).unwrap();
+        piece_of[inner] = 0;
+        assert!(!apart(&piece_of));
+    }
+
+    #[test]
+    fn scale_changes_nothing() {
+        let (first, neighbors, positions) = grid(30);
+        let one = dissect(&first, &neighbors, &positions, 8);
+        let other: Vec<DVec3> = positions.iter().map(|&p| p * 1e-3 + DVec3::splat(0.7)).collect();
+        assert_eq!(one, dissect(&first, &neighbors, &other, 8));
+        assert_eq!(dissect(&[0], &[], &[], 8), Dissection { order: Vec::new(), pieces: Vec::new() });
+    }
 }

@@ -9,10 +9,10 @@ use crate::heat::surface::visibility::Blockers;
 use crate::model::{Code, Mesh, Skeleton, Warning, Weld};
 
 /// Bones up to this factor further than the nearest share a place.
-const TIE: f64 = 1.0 + 1e-4;
+pub const TIE: f64 = 1.0 + 1e-4;
 /// How many times further than the nearest bone one may be that heats a place which does not see those nearer. Lowest posed
 /// error over three hand-weighted rigs, of none (as published), 1.5, 2, 3, 4, 100.
-const REACH: f64 = 2.0;
+pub const REACH: f64 = 2.0;
 /// Shortest distance to a bone that counts, in bounding-box diagonals.
 const SHORTEST: f64 = 1e-5;
 /// Points of a bone that are asked whether they are inside.

@@ -98,3 +98,63 @@ impl Ray {
         (sum != 0.0).then(|| (a * u + b * v + c * w).dot(self.along) * self.inverse / sum)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A square of four triangles round its middle, in the plane z = 0, and a triangle far off.
+    fn wall(turned: bool) -> Blockers {
+        let points = [
+            [-1., -1., 0.],
+            [1., -1., 0.],
+            [1., 1., 0.],
+            [-1., 1., 0.],
+            [0., 0., 0.],
+            [0., 0., 9.],
+            [1., 0., 9.],
+            [0., 1., 9.],
+        ];
+        let mut faces = vec![[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4], [5, 6, 7]];
+        if turned {
+            faces.iter_mut().step_by(2).for_each(|f| f.swap(0, 1));
+        }
+        let mesh = Mesh::new(points.map(DVec3::from_array).to_vec(), faces).unwrap();
+        let weld = mesh.weld();
+        Blockers::new(&mesh, &weld)
+    }
+
+    #[test]
+    fn a_wall_hides_what_is_behind_it_even_at_its_edges() {
+        for blockers in [wall(false), wall(true)] {
+            // Place 5 is far from the wall's triangles.
+            let hides = |x: f64, y: f64| blockers.hide(5, DVec3::new(x, y, 1.0), DVec3::new(x, y, -1.0));
+            assert!(hides(0.3, 0.1));
+            // Through an edge, and through the corner of four triangles.
+            assert!(hides(0.25, 0.25) && hides(0.0, 0.0));
+            assert!(!hides(1.1, 0.0));
+            // It ends before the wall, and on it.
+            assert!(!blockers.hide(5, DVec3::new(0.3, 0.1, 1.0), DVec3::new(0.3, 0.1, 0.5)));
+            assert!(!blockers.hide(5, DVec3::new(0.3, 0.1, 1.0), DVec3::new(0.3, 0.1, 0.0)));
+            // From the wall itself, place 4: its own triangles do not count.
+            assert!(!blockers.hide(4, DVec3::ZERO, DVec3::new(0.3, 0.1, -1.0)));
+            assert!(!blockers.hide(4, DVec3::ZERO, DVec3::ZERO));
+        }
+    }
+
+    #[test]
+    fn a_box_encloses_its_middle_even_with_a_side_missing() {
+        let corner = |i: u32| DVec3::new(f64::from(i & 1), f64::from(i >> 1 & 1), f64::from(i >> 2));
+        let sides = [[0, 1, 3, 2], [4, 5, 7, 6], [0, 1, 5, 4], [2, 3, 7, 6], [0, 2, 6, 4], [1, 3, 7, 5]];
+        let blockers = |sides: &[[u32; 4]]| {
+            let faces = sides.iter().flat_map(|&[a, b, c, d]| [[a, b, c], [a, c, d]]).collect();
+            let mesh = Mesh::new((0..8).map(corner).collect(), faces).unwrap();
+            let weld = mesh.weld();
+            Blockers::new(&mesh, &weld)
+        };
+        let middle = DVec3::new(0.5, 0.55, 0.45);
+        assert!(blockers(&sides).enclose(middle) && blockers(&sides[1..]).enclose(middle));
+        assert!(!blockers(&sides[2..3]).enclose(middle));
+        assert!(!blockers(&sides).enclose(DVec3::new(0.5, 1.2, 0.5)));
+    }
+}
