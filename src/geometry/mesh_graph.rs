@@ -73,13 +73,12 @@ impl Laplacian {
         })
     }
 
-    /// Edge weights are the inverse of the edge's squared length (or of that of the shortest that counts), half of it for each
-    /// triangle at the edge.
+    /// Edge weights are the inverse of the edge's squared length, or of that of the shortest that counts.
     pub fn by_length(mesh: &Mesh, weld: &Weld, shortest: f64) -> Self {
         let at = |place: u32| mesh.positions()[weld.first[place as usize] as usize];
         Self::weighted(mesh, weld, |place, halves| {
             let squared = at(place).distance_squared(at(halves[0].0));
-            0.5 * halves.len() as f64 / squared.max(shortest * shortest)
+            1.0 / squared.max(shortest * shortest)
         })
     }
 

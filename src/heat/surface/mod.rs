@@ -38,7 +38,7 @@ pub enum Conduction {
     /// By the cotangents of the angles opposite to an edge, none below 0; sources count by the area around a place. Does
     /// not depend on how finely the surface is divided.
     Cotangents,
-    /// By the inverse of an edge's squared length, half of it for each triangle at the edge; all sources count alike.
+    /// By the inverse of an edge's squared length; all sources count alike.
     #[default]
     Lengths,
 }
