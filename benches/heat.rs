@@ -1,12 +1,12 @@
 //! Times of heat in the solid on a made body with 163 bones: sources, levels, and all of it, at 128 and 192 voxels
-//! along the body.
+//! along the body; and of heat on its surface.
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use glam::DVec3;
 use skinbind::heat::levels::levels;
-use skinbind::heat::{Parameters, Problem, voxel_heat};
+use skinbind::heat::{Parameters, Problem, surface, voxel_heat};
 use skinbind::model::{Bone, Grid, Mesh, Skeleton};
 use skinbind::progress::Progress;
 use skinbind::voxelize::{Interior, Voxels, voxelize};
@@ -85,5 +85,33 @@ fn heat(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, heat);
+/// Heat on the surface: the equation, and all of it, by the number of vertices.
+fn surface(c: &mut Criterion) {
+    let skeleton = spiral();
+    let use_bone = vec![true; BONES];
+    let mut group = c.benchmark_group("surface heat");
+    group.sample_size(10);
+    for (around, along) in [(100, 134), (400, 536)] {
+        let mesh = body(around, along);
+        let weld = mesh.weld();
+        let components = mesh.components(&weld);
+        let parameters = surface::Parameters::default();
+        group.bench_function(BenchmarkId::new("equation", weld.places()), |b| {
+            let (conduction, strength) = (parameters.conduction, parameters.strength);
+            b.iter(|| {
+                black_box(surface::Problem::new(&mesh, &weld, &components, &skeleton, &use_bone, conduction, strength))
+            });
+        });
+        group.bench_function(BenchmarkId::new("all", weld.places()), |b| {
+            b.iter(|| {
+                let heated =
+                    surface::surface_heat(&mesh, &weld, &components, &skeleton, &use_bone, &parameters, Progress::NONE);
+                black_box(heated.unwrap())
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, heat, surface);
 criterion_main!(benches);

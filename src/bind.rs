@@ -41,6 +41,7 @@ pub fn bind(mesh: &Mesh, skeleton: &Skeleton, params: &Params, progress: Progres
     let rows = match params.method {
         Method::Geodesic => job.geodesic(&weld)?,
         Method::VoxelHeat => job.voxel_heat(&weld)?,
+        Method::Heat => job.surface_heat(&weld, &components)?,
         Method::Envelope => {
             job.straight(&weld, &components)?;
             influence::envelope(mesh, &weld, skeleton, &job.use_bone, &params.limits, progress)?
@@ -177,6 +178,7 @@ impl<'a> Job<'a> {
         let mut heated = heated?;
         self.report.warnings.extend(touching);
         self.report.warnings.append(&mut heated.warnings);
+        self.report.residual = Some(heated.residual);
         self.end(Stage::Heat);
 
         self.start(Stage::Influence)?;
@@ -189,6 +191,36 @@ impl<'a> Job<'a> {
             self.progress,
             || heated.scratch(),
             |scratch, place, raw| heated.raw_weights(places[place], scratch, raw),
+        )
+    }
+
+    /// Heat on the surface, weights of the welded places.
+    fn surface_heat(&mut self, weld: &Weld, components: &Components) -> Result<(Weights, Stats)> {
+        let params = self.params;
+        self.start(Stage::Heat)?;
+        let mut heated = heat::surface::surface_heat(
+            self.mesh,
+            weld,
+            components,
+            self.skeleton,
+            &self.use_bone,
+            &params.surface_heat,
+            self.progress,
+        )?;
+        self.report.warnings.append(&mut heated.warnings);
+        self.report.residual = Some(heated.residual);
+        self.end(Stage::Heat);
+
+        self.start(Stage::Influence)?;
+        let used = self.use_bone.iter().filter(|&&used| used).count();
+        influence::weigh_places(
+            weld.places(),
+            used.max(params.limits.max_influences + 1),
+            &params.limits,
+            self.skeleton,
+            self.progress,
+            || (),
+            |(), place, raw| heated.raw_weights(place, raw),
         )
     }
 

@@ -19,6 +19,8 @@ pub enum Method {
     Geodesic,
     /// By heat that spreads from the bones in the solid; see [`crate::heat`].
     VoxelHeat,
+    /// By heat that spreads from the bones on the surface (Baran and Popovic 2007); see [`crate::heat::surface`].
+    Heat,
     /// By straight distance, 1/d^4 within twice the nearest.
     Envelope,
     /// All to the nearest bone.
@@ -31,6 +33,7 @@ impl Method {
         match self {
             Method::Geodesic => "geodesic",
             Method::VoxelHeat => "voxel-heat",
+            Method::Heat => "heat",
             Method::Envelope => "envelope",
             Method::Closest => "closest",
         }
@@ -47,6 +50,7 @@ pub struct Params {
     pub interior: Interior,
     pub falloff: Falloff,
     pub heat: heat::Parameters,
+    pub surface_heat: heat::surface::Parameters,
     pub limits: Limits,
     /// Names of bones that get no weight.
     pub exclude: Vec<String>,
@@ -63,6 +67,7 @@ impl Params {
         }
         self.falloff.check()?;
         self.heat.check()?;
+        self.surface_heat.check()?;
         self.limits.check()
     }
 }

@@ -22,6 +22,9 @@ pub struct Report {
     /// How the inside was found, and why so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interior: Option<String>,
+    /// For methods that solve an equation, the largest relative residual of a bone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub residual: Option<f64>,
     pub seconds: Seconds,
     /// Most bytes in use at once; filled in by whoever can tell (the program counts its allocations).
     pub peak_bytes: u64,

@@ -112,6 +112,8 @@ enum MethodArg {
     Geodesic,
     /// By heat that spreads from the bones inside the body.
     VoxelHeat,
+    /// By heat that spreads from the bones over the surface.
+    Heat,
     /// By straight distance, up to twice the nearest.
     Envelope,
     /// All to the nearest bone.
@@ -153,6 +155,7 @@ impl Args {
             method: match self.method {
                 MethodArg::Geodesic => Method::Geodesic,
                 MethodArg::VoxelHeat => Method::VoxelHeat,
+                MethodArg::Heat => Method::Heat,
                 MethodArg::Envelope => Method::Envelope,
                 MethodArg::Closest => Method::Closest,
             },
@@ -175,6 +178,7 @@ impl Args {
                 },
                 ..Default::default()
             },
+            surface_heat: heat::surface::Parameters { tolerance: self.tolerance, ..Default::default() },
             limits: Limits { max_influences: self.max_influences, threshold: self.threshold },
             exclude: self.exclude.clone(),
         }

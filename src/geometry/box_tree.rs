@@ -69,9 +69,52 @@ impl BoxTree {
         }
         reach
     }
+
+    /// Whether `hit(item)` is true for an item whose box the segment from `from` to `to` may meet. Which items are asked
+    /// about before the first hit is not specified.
+    pub fn any_on_segment(&self, from: DVec3, to: DVec3, mut hit: impl FnMut(u32) -> bool) -> bool {
+        let inverse = (to - from).to_array().map(|d| 1.0 / d);
+        let mut stack = [0u32; STACK];
+        let mut height = usize::from(!self.nodes.is_empty());
+        while height > 0 {
+            height -= 1;
+            let at = stack[height];
+            let node = &self.nodes[at as usize];
+            if !node.meets(from, inverse) {
+                continue;
+            }
+            if node.count > 0 {
+                let items = &self.items[node.link as usize..(node.link + node.count) as usize];
+                if items.iter().any(|&item| hit(item)) {
+                    return true;
+                }
+                continue;
+            }
+            stack[height] = node.link;
+            stack[height + 1] = at + 1;
+            height += 2;
+        }
+        false
+    }
 }
 
 impl Node {
+    /// Whether a segment may have a point in the box: the slab test. `inverse` has the inverse of each side of the segment.
+    fn meets(&self, from: DVec3, inverse: [f64; 3]) -> bool {
+        let less = |a: f64, b: f64| if a < b { a } else { b };
+        let more = |a: f64, b: f64| if a > b { a } else { b };
+        let (mut enter, mut leave) = (0.0f64, 1.0f64);
+        for (axis, inverse) in inverse.into_iter().enumerate() {
+            let (t0, t1) = ((self.min[axis] - from[axis]) * inverse, (self.max[axis] - from[axis]) * inverse);
+            // A segment along a face of the box is 0 times infinity, NaN, and may be missed: boxes have a margin around
+            // their items.
+            enter = more(less(t0, t1), enter);
+            leave = less(more(t0, t1), leave);
+        }
+        // Each t is off by a few 2^-53 of itself.
+        enter <= leave * (1.0 + MARGIN)
+    }
+
     /// No item of this node is nearer to `p` than the root of this, rounding included.
     fn lower_bound(&self, p: DVec3) -> f64 {
         let outside = (self.min - p).max(p - self.max).max(DVec3::ZERO);

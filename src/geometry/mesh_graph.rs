@@ -12,6 +12,8 @@ use crate::model::{Mesh, Weld};
 const COTANGENTS: (f64, f64) = (1e-6, 1e2);
 /// Least lumped area of a place, as a share of the mean: places with nothing but slivers around them have almost none.
 const LEAST_AREA: f64 = 1e-3;
+/// Places a task.
+const CHUNK: usize = 4096;
 
 /// The neighbours of each place of a welded mesh.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,42 +67,104 @@ pub struct Laplacian {
 impl Laplacian {
     /// Edge weights are half the sum of the cotangents opposite to the edge, kept between 1e-6 and 100.
     pub fn new(mesh: &Mesh, weld: &Weld) -> Self {
-        let mut halves: Vec<(u32, u32, f64)> = Vec::with_capacity(6 * mesh.triangles().len());
-        let mut area = vec![0.0; weld.places()];
-        for &triangle in mesh.triangles() {
-            let places = triangle.map(|v| weld.place_of[v as usize]);
+        Self::weighted(mesh, weld, |_, halves| {
+            let weight: f64 = halves.iter().map(|h| h.1).sum();
+            weight.clamp(COTANGENTS.0, COTANGENTS.1)
+        })
+    }
+
+    /// Edge weights are the inverse of the edge's squared length, or of that of the shortest that counts.
+    pub fn by_length(mesh: &Mesh, weld: &Weld, shortest: f64) -> Self {
+        let at = |place: u32| mesh.positions()[weld.first[place as usize] as usize];
+        Self::weighted(mesh, weld, |place, halves| {
+            let squared = at(place).distance_squared(at(halves[0].0));
+            1.0 / squared.max(shortest * shortest)
+        })
+    }
+
+    /// `weight(place, halves)` is the weight of an edge from a place, given for each triangle there the neighbour and half the
+    /// cotangent opposite; it must be the same from both ends.
+    fn weighted(mesh: &Mesh, weld: &Weld, weight: impl Fn(u32, &[(u32, f64)]) -> f64 + Sync) -> Self {
+        let corners = Corners::new(mesh, weld);
+        let chunks: Vec<(Vec<u32>, Vec<(u32, f64)>, Vec<f64>)> = (0..weld.places().div_ceil(CHUNK))
+            .into_par_iter()
+            .map(|chunk| {
+                let (mut ends, mut edges, mut area) = (Vec::new(), Vec::new(), Vec::new());
+                let mut halves = Vec::new();
+                for place in chunk * CHUNK..((chunk + 1) * CHUNK).min(weld.places()) {
+                    area.push(corners.around(mesh, weld, place, &mut halves));
+                    for edge in halves.chunk_by(|a, b| a.0 == b.0) {
+                        edges.push((edge[0].0, weight(place as u32, edge)));
+                    }
+                    ends.push(edges.len() as u32);
+                }
+                (ends, edges, area)
+            })
+            .collect();
+        let mut starts = Vec::with_capacity(weld.places() + 1);
+        starts.push(0);
+        for (ends, ..) in &chunks {
+            let before = starts[starts.len() - 1];
+            starts.extend(ends.iter().map(|&end| before + end as usize));
+        }
+        let edges = chunks.iter().flat_map(|c| c.1.iter().copied()).collect();
+        let mut area: Vec<f64> = chunks.into_iter().flat_map(|c| c.2).collect();
+        let mean = area.iter().sum::<f64>() / area.len() as f64;
+        let least = if mean > 0.0 { LEAST_AREA * mean } else { 1.0 };
+        area.iter_mut().for_each(|a| *a = a.max(least));
+        Self { starts, edges, area }
+    }
+
+    /// The neighbours of a place with the weights of the edges to them, ascending.
+    pub fn of(&self, place: u32) -> &[(u32, f64)] {
+        &self.edges[self.starts[place as usize]..self.starts[place as usize + 1]]
+    }
+}
+
+/// The corners of triangles at each place, by triangle.
+struct Corners {
+    starts: Vec<usize>,
+    /// Three times the triangle, plus the corner.
+    corners: Vec<u32>,
+}
+
+impl Corners {
+    fn new(mesh: &Mesh, weld: &Weld) -> Self {
+        let place = |&vertex: &u32| weld.place_of[vertex as usize];
+        let starts = starts(mesh.triangles().iter().flatten().map(place), weld.places());
+        let mut next = starts.clone();
+        let mut corners = vec![0; 3 * mesh.triangles().len()];
+        for (corner, vertex) in mesh.triangles().iter().flatten().enumerate() {
+            let at = &mut next[place(vertex) as usize];
+            corners[*at] = corner as u32;
+            *at += 1;
+        }
+        Self { starts, corners }
+    }
+
+    /// Puts the half weights of the edges at a place into `halves`, by neighbour, those of one edge in the order of the
+    /// triangles: so their sum is the same at both ends. Returns the area of the place.
+    fn around(&self, mesh: &Mesh, weld: &Weld, place: usize, halves: &mut Vec<(u32, f64)>) -> f64 {
+        halves.clear();
+        let mut area = 0.0;
+        for &corner in &self.corners[self.starts[place]..self.starts[place + 1]] {
+            let (triangle, k) = (mesh.triangles()[corner as usize / 3], corner as usize % 3);
             let p = mesh.corners(triangle);
             let twice = (p[1] - p[0]).cross(p[2] - p[0]).length();
             let cotangents = [0, 1, 2].map(|k| {
                 let cotangent = (p[(k + 1) % 3] - p[k]).dot(p[(k + 2) % 3] - p[k]) / twice;
                 if cotangent.is_finite() { cotangent } else { 0.0 }
             });
-            for k in 0..3 {
-                area[places[k] as usize] += corner_area(p, k, cotangents, 0.5 * twice);
-                let (i, j) = (places[(k + 1) % 3], places[(k + 2) % 3]);
-                if i != j {
-                    halves.extend([(i, j, 0.5 * cotangents[k]), (j, i, 0.5 * cotangents[k])]);
+            area += corner_area(p, k, cotangents, 0.5 * twice);
+            for (to, opposite) in [((k + 1) % 3, (k + 2) % 3), ((k + 2) % 3, (k + 1) % 3)] {
+                let neighbor = weld.place_of[triangle[to] as usize];
+                if neighbor as usize != place {
+                    halves.push((neighbor, 0.5 * cotangents[opposite]));
                 }
             }
         }
-        // Stable: the halves of an edge are added up in the order of the triangles.
-        halves.par_sort_by_key(|h| (h.0, h.1));
-        let mut edges = Vec::with_capacity(halves.len() / 2);
-        let mut from = Vec::with_capacity(halves.len() / 2);
-        for edge in halves.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-            let weight: f64 = edge.iter().map(|h| h.2).sum();
-            from.push(edge[0].0);
-            edges.push((edge[0].1, weight.clamp(COTANGENTS.0, COTANGENTS.1)));
-        }
-        let mean = area.iter().sum::<f64>() / area.len() as f64;
-        let least = if mean > 0.0 { LEAST_AREA * mean } else { 1.0 };
-        area.iter_mut().for_each(|a| *a = a.max(least));
-        Self { starts: starts(from, weld.places()), edges, area }
-    }
-
-    /// The neighbours of a place with the weights of the edges to them, ascending.
-    pub fn of(&self, place: u32) -> &[(u32, f64)] {
-        &self.edges[self.starts[place as usize]..self.starts[place as usize + 1]]
+        halves.sort_by_key(|h| h.0);
+        area
     }
 }
 

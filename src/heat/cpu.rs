@@ -68,24 +68,28 @@ pub fn heat(levels: &[Level], order: &[u32], needed: &[bool], tolerance: f64, pr
         .collect::<Result<_>>()?;
     let iterations = found.iter().map(|f| f.1.iterations).sum();
     let residual = found.iter().map(|f| f.1.residual).fold(0.0, f64::max);
-    let (heats, first) = by_voxel(levels[0].len(), &found);
+    let (heats, first) = by_unknown(levels[0].len(), found.iter().map(|f| f.0.as_slice()));
     Ok(Heats { heats, first, cold: COLD * tolerance, iterations, residual })
 }
 
-/// Sorts what the groups found by voxel, in the order of the groups.
-fn by_voxel(voxels: usize, found: &[(Vec<(u32, Heat)>, Solved)]) -> (Vec<Heat>, Vec<u32>) {
-    let mut first = vec![0u32; voxels + 1];
-    for (voxel, _) in found.iter().flat_map(|f| &f.0) {
-        first[*voxel as usize + 1] += 1;
+/// Sorts what groups found by unknown (a voxel, a place), in the order of the groups: the heats, and for each of so many
+/// unknowns its first.
+pub(super) fn by_unknown<'a>(
+    unknowns: usize,
+    found: impl Iterator<Item = &'a [(u32, Heat)]> + Clone,
+) -> (Vec<Heat>, Vec<u32>) {
+    let mut first = vec![0u32; unknowns + 1];
+    for (unknown, _) in found.clone().flatten() {
+        first[*unknown as usize + 1] += 1;
     }
-    for v in 0..voxels {
-        first[v + 1] += first[v];
+    for u in 0..unknowns {
+        first[u + 1] += first[u];
     }
     let mut next = first.clone();
-    let mut heats = vec![Heat { bone: 0, heat: 0.0 }; first[voxels] as usize];
-    for &(voxel, heat) in found.iter().flat_map(|f| &f.0) {
-        heats[next[voxel as usize] as usize] = heat;
-        next[voxel as usize] += 1;
+    let mut heats = vec![Heat { bone: 0, heat: 0.0 }; first[unknowns] as usize];
+    for &(unknown, heat) in found.flatten() {
+        heats[next[unknown as usize] as usize] = heat;
+        next[unknown as usize] += 1;
     }
     (heats, first)
 }

@@ -15,6 +15,7 @@ pub mod sample;
 pub mod segment;
 pub mod solid;
 pub mod sources;
+pub mod surface;
 pub mod travel;
 pub mod trim;
 
