@@ -1,4 +1,4 @@
-//! `skinbind bench`: what each stage of a bind takes on the CPU and on a GPU.
+//! `skinbind bench`: what each stage of a bind takes on the CPU and on a GPU, or skinning with `--skin`.
 
 use std::path::PathBuf;
 
@@ -10,14 +10,15 @@ use skinbind::gpu::{Context as Gpu, Selector, block_on};
 use skinbind::progress::Progress;
 
 use super::progress::Bar;
-use super::{Context, screen, verify};
+use super::{Context, bench_skin, screen, verify};
 
 const EXAMPLES: &str = "\
 Examples:
   skinbind bench
+  skinbind bench --skin
   skinbind bench body.glb -s skeleton.json --resolution 256 --runs 9 --json";
 
-/// Measure each stage of a bind on the CPU and on a GPU.
+/// Measure each stage of a bind, or skinning, on the CPU and on a GPU.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -35,6 +36,9 @@ pub struct Args {
     /// The adapter: gpu for the best there is, or a part of its name.
     #[arg(long, value_name = "NAME", default_value = "gpu")]
     device: String,
+    /// Measure skinning instead of a bind.
+    #[arg(long, conflicts_with = "input")]
+    skin: bool,
     /// Print the table as JSON.
     #[arg(long)]
     json: bool,
@@ -67,6 +71,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let params = Params { resolution: Some(args.resolution), ..Params::default() };
     params.check()?;
     let gpu = Gpu::headless_blocking(&Selector::from(args.device.as_str()))?;
+    if args.skin {
+        return bench_skin::run(&gpu, args.runs, args.json);
+    }
     let meshes = verify::meshes(args.input.as_deref(), args.skeleton.as_deref())?;
     let (name, mesh, skeleton) = &meshes[0];
     let bar = Bar::new(context, false);

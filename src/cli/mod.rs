@@ -2,6 +2,8 @@
 
 #[cfg(feature = "gpu")]
 mod bench;
+#[cfg(feature = "gpu")]
+mod bench_skin;
 mod bind;
 mod compare;
 mod demo;

@@ -129,14 +129,15 @@ impl SkinKernels {
     /// strides that are too short, for palettes of another method, and for a source that is the target;
     /// [`Error::Limit`] for buffers that end too early and for one pose that is more than a binding can hold.
     pub fn bind(&self, device: &Device, source: Source, palettes: &Palettes, target: Target) -> Result<SkinJob> {
-        let layout = Layout::new(self.format, source, palettes, target)?;
+        let poses_each = self.poses_each(source.vertices, palettes.poses());
+        let layout = Layout::new(self.format, source, palettes, target, poses_each)?;
         if source.vertices == 0 {
             return Ok(SkinJob { windows: Vec::new() });
         }
         layout.check_sizes()?;
         let alignment = u64::from(device.limits().min_storage_buffer_offset_alignment);
-        let windows = layout.windows(self, alignment, &device.adapter_info().name)?;
-        let params: Vec<SkinParams> = windows.iter().map(|w| layout.params(self, w, alignment)).collect();
+        let windows = layout.windows(self.max_binding, alignment, &device.adapter_info().name)?;
+        let params: Vec<SkinParams> = windows.iter().map(|w| layout.params(w, alignment)).collect();
         let uniforms = uniforms(device, &params);
         let bind = |(k, window): (usize, &Window)| {
             let mut entries = vec![(0, uniforms.at(k))];
@@ -144,7 +145,7 @@ impl SkinKernels {
             if self.format.blend != Blend::Mixed {
                 entries.truncate(8);
             }
-            (self.kernel.bind(device, &entries), window.invocations(self.poses_each))
+            (self.kernel.bind(device, &entries), window.invocations(poses_each))
         };
         Ok(SkinJob { windows: windows.iter().enumerate().map(bind).collect() })
     }
@@ -205,10 +206,18 @@ struct Layout<'a> {
     target: Target<'a>,
     palettes: &'a Palettes,
     vertices: u32,
+    /// Poses that an invocation moves its vertex to.
+    poses_each: u32,
 }
 
 impl<'a> Layout<'a> {
-    fn new(format: SkinFormat, source: Source<'a>, palettes: &'a Palettes, target: Target<'a>) -> Result<Self> {
+    fn new(
+        format: SkinFormat,
+        source: Source<'a>,
+        palettes: &'a Palettes,
+        target: Target<'a>,
+        poses_each: u32,
+    ) -> Result<Self> {
         let fault = |name, value: &str, allowed| Err(Error::Parameter { name, value: value.into(), allowed });
         for (name, wanted, found) in [
             ("normals of the source", format.normals, source.normals.is_some()),
@@ -243,7 +252,7 @@ impl<'a> Layout<'a> {
         if reads.iter().any(|(_, stream, _)| stream.buffer == target.buffer) || *palettes.buffer() == *target.buffer {
             return fault("target", "a buffer of the source", "posed vertices need a buffer of their own");
         }
-        Ok(Self { reads, writes, target, palettes, vertices: source.vertices })
+        Ok(Self { reads, writes, target, palettes, vertices: source.vertices, poses_each })
     }
 
     /// The words that a window reads and writes, in the order of the bindings.
@@ -294,12 +303,12 @@ impl<'a> Layout<'a> {
     }
 
     /// As few windows as bindings allow: of poses, all vertices at a time; of vertices, where one pose is too large.
-    fn windows(&self, kernels: &SkinKernels, alignment: u64, device: &str) -> Result<Vec<Window>> {
+    fn windows(&self, max_binding: u64, alignment: u64, device: &str) -> Result<Vec<Window>> {
         // The start of a binding is rounded down by less than the alignment.
-        let limit = kernels.max_binding.saturating_sub(alignment);
+        let limit = max_binding.saturating_sub(alignment);
         let too_large = |vertices: u32, poses: u32| {
             let window = Window { vertices: 0..vertices, poses: 0..poses };
-            let many = window.invocations(kernels.poses_each) > MOST_INVOCATIONS;
+            let many = window.invocations(self.poses_each) > MOST_INVOCATIONS;
             self.spans(&window).into_iter().find(|span| many || (span.end - span.first).saturating_mul(4) > limit)
         };
         let (vertices, poses) = (self.vertices, self.palettes.poses());
@@ -328,7 +337,7 @@ impl<'a> Layout<'a> {
         Ok(windows)
     }
 
-    fn params(&self, kernels: &SkinKernels, window: &Window, alignment: u64) -> SkinParams {
+    fn params(&self, window: &Window, alignment: u64) -> SkinParams {
         let spans = self.spans(window);
         let read = |k: usize, binding: usize| [spans[binding].within(alignment), self.reads[k].1.place.stride];
         let (posed, [palette_pose, rigid, stretch]) = (&spans[6], self.palettes.layout());
@@ -339,7 +348,7 @@ impl<'a> Layout<'a> {
         SkinParams {
             vertices: window.vertices.len() as u32,
             poses,
-            poses_each: kernels.poses_each,
+            poses_each: self.poses_each,
             joints: self.palettes.joints(),
             palette_first: spans[5].within(alignment) / 4,
             palette_pose,

@@ -25,8 +25,9 @@ pub const WGSL: [&str; 2] =
 /// Invocations of a workgroup.
 const WORKGROUP: u32 = 64;
 
-/// Poses that an invocation moves its vertex to, if not told otherwise: what a vertex costs to load is then a sixteenth.
-const POSES_EACH: u32 = 16;
+/// Invocations that keep a large GPU busy. With more work than that an invocation moves its vertex to several poses, so
+/// that what the vertex costs to load is shared by them.
+const BUSY: u64 = 1 << 17;
 
 /// How the joints' motions are blended; see [`crate::skin::Method`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -135,7 +136,7 @@ impl SkinFormat {
 pub struct SkinKernels {
     kernel: Kernel,
     format: SkinFormat,
-    poses_each: u32,
+    poses_each: Option<u32>,
     max_binding: u64,
 }
 
@@ -167,14 +168,19 @@ impl SkinKernels {
         let kernel = Module::new(device, "skin", wgsl).kernel(device, format.blend.entry(), WORKGROUP, &constants);
         let limits = device.limits();
         let max_binding = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size);
-        Ok(Self { kernel, format, poses_each: POSES_EACH, max_binding })
+        Ok(Self { kernel, format, poses_each: None, max_binding })
     }
 
-    /// The most poses that an invocation moves its vertex to, at least 1. More mean less to load, fewer mean more
-    /// invocations for meshes of few vertices.
+    /// The most poses that an invocation moves its vertex to, at least 1. If not told, as many as leave a large GPU
+    /// busy: all of them for a mesh of more than some hundred thousand vertices.
     pub fn with_poses_each(mut self, poses: u32) -> Self {
-        self.poses_each = poses.max(1);
+        self.poses_each = Some(poses.max(1));
         self
+    }
+
+    fn poses_each(&self, vertices: u32, poses: u32) -> u32 {
+        let shared = u64::from(vertices) * u64::from(poses) / BUSY;
+        self.poses_each.unwrap_or(shared.clamp(1, u64::from(poses)) as u32)
     }
 
     /// The most bytes to bind at once, for tests: more is worked on window by window.
