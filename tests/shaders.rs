@@ -10,6 +10,7 @@ use skinbind::crawl::MAX_LABELS;
 use skinbind::crawl::gpu::{CrawlParams, FARTHEST, LENGTHS, NO_LABEL, WGSL as CRAWL_WGSL, label_count};
 use skinbind::gpu::required_limits;
 use skinbind::influence::gpu::{InfluenceParams, Position, WGSL as INFLUENCE_WGSL};
+use skinbind::render::gpu::{RasterParams, WGSL as RASTER_WGSL};
 use skinbind::skin::gpu::{SkinParams, WGSL as SKIN_WGSL};
 use skinbind::voxelize::gpu::{
     BRICKS_WGSL, Brick, BrickParams, FloodParams, INTERIOR_WGSL, SURFACE_WGSL, SurfaceParams,
@@ -19,13 +20,14 @@ use skinbind::voxelize::gpu::{
 const LABELS: &str = "const LABELS: u32 = 17u;\n";
 
 /// The shaders as they are handed to the device: the file's name and its parts.
-const SHADERS: [(&str, &[&str]); 6] = [
+const SHADERS: [(&str, &[&str]); 7] = [
     ("voxelize.wgsl", &SURFACE_WGSL),
     ("interior.wgsl", &INTERIOR_WGSL),
     ("bricks.wgsl", &BRICKS_WGSL),
     ("crawl.wgsl", &[LABELS, CRAWL_WGSL[0], CRAWL_WGSL[1], CRAWL_WGSL[2]]),
     ("influence.wgsl", &[LABELS, INFLUENCE_WGSL[0], INFLUENCE_WGSL[1], INFLUENCE_WGSL[2]]),
     ("skin.wgsl", &SKIN_WGSL),
+    ("raster.wgsl", &[RASTER_WGSL]),
 ];
 
 fn parsed(name: &str) -> Module {
@@ -118,6 +120,7 @@ fn structs_are_laid_out_as_on_the_host() {
         InfluenceParams: extent, positions, scale, floor, smoothing, power, whole_power, most, places, threshold,
         considered, is_short, first
     );
+    assert_same_layout!(&parsed("raster.wgsl"), RasterParams: scale, top);
     assert_same_layout!(
         &parsed("skin.wgsl"),
         SkinParams: vertices, poses, poses_each, joints, palette_first, palette_pose, rigid, stretch, positions, normals,
