@@ -203,6 +203,7 @@ fn pipeline(device: &Device, module: &wgpu::ShaderModule, vertex: &str, fragment
             attributes: &of_instance,
         }),
     ];
+    let targets = [Some(COLOUR.into())];
     let on_floor = vertex == "floor_vertex";
     device.create_render_pipeline(&wgpu::RenderPipelineDescriptor {
         label: Some(vertex),
@@ -236,7 +237,7 @@ fn pipeline(device: &Device, module: &wgpu::ShaderModule, vertex: &str, fragment
             module,
             entry_point: Some(entry),
             compilation_options: Default::default(),
-            targets: &[Some(COLOUR.into())],
+            targets: &targets,
         }),
         multiview_mask: None,
         cache: None,
