@@ -589,7 +589,7 @@ fn both_signs_of_a_quaternion_are_one_motion(context: &Context) {
     };
     let plain = run(&|_| 1.0, 1.0);
     // Signs go through sums and products unchanged, so not a bit may differ.
-    assert_eq!(run(&|joint: usize| if joint % 2 == 0 { -1.0 } else { 1.0 }, 1.0), plain);
+    assert_eq!(run(&|joint: usize| if joint.is_multiple_of(2) { -1.0 } else { 1.0 }, 1.0), plain);
     assert_eq!(run(&|_| -1.0, 1.0), plain);
     assert_ne!(run(&|_| 1.0, -1.0), plain, "half a change of sign is another motion");
 }

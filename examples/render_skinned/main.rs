@@ -275,7 +275,7 @@ fn crowd() -> Vec<Instance> {
     let instance = |k: usize| {
         let (row, column) = ((k / ROWS) as f64, (k % ROWS) as f64);
         let middle = (ROWS - 1) as f64 / 2.0;
-        let aside = if k / ROWS % 2 == 0 { 0.25 } else { -0.25 };
+        let aside = if (k / ROWS).is_multiple_of(2) { 0.25 } else { -0.25 };
         let (x, z) = ((column - middle + aside) * SPACING, (middle - row) * SPACING);
         let angle = 0.28 + 0.22 * (1.7 * row + 2.3 * column).sin();
         let hue = 0.06 * column + 0.045 * row;
