@@ -154,8 +154,8 @@ fn draw_bodies(pass: &mut RenderPass, pipeline: &RenderPipeline, bind: &BindGrou
 
 /// The uniform of the shader: two matrices and three vectors.
 fn camera_and_sun() -> [f32; 44] {
-    let eye = Vec3::new(7.6, 6.4, 15.2);
-    let view = look_at_mat4(eye, Vec3::new(0.1, 0.35, 0.2), Vec3::Y);
+    let eye = Vec3::new(7.9, 7.4, 16.6);
+    let view = look_at_mat4(eye, Vec3::new(-0.25, -0.35, 0.9), Vec3::Y);
     let view = directx::perspective(34f32.to_radians(), WIDTH as f32 / HEIGHT as f32, 1.0, 120.0) * view;
     let sun = Vec3::new(-0.55, 0.95, 0.62).normalize();
     let light: Mat4 =

@@ -44,7 +44,8 @@ impl Palettes {
             }
         }
         let vectors = pose_vectors(blend, u64::from(joints));
-        let (bytes, limit) = (vectors * u64::from(poses) * size_of::<Vector>() as u64, device.limits().max_buffer_size);
+        let (bytes, limit) =
+            (vectors.saturating_mul(u64::from(poses) * size_of::<Vector>() as u64), device.limits().max_buffer_size);
         if bytes > limit {
             return Err(Error::Limit {
                 what: format!("palettes of {poses} poses of {joints} joints"),
