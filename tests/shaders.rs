@@ -10,6 +10,8 @@ use skinbind::crawl::MAX_LABELS;
 use skinbind::crawl::gpu::{CrawlParams, FARTHEST, LENGTHS, NO_LABEL, WGSL as CRAWL_WGSL, Window, label_count};
 use skinbind::gpu::required_limits;
 use skinbind::influence::gpu::{InfluenceParams, Position, WGSL as INFLUENCE_WGSL};
+use skinbind::render::gpu::{RasterParams, WGSL as RASTER_WGSL};
+use skinbind::skin::gpu::{SkinParams, WGSL as SKIN_WGSL};
 use skinbind::voxelize::gpu::{
     BRICKS_WGSL, Brick, BrickParams, FloodParams, INTERIOR_WGSL, SURFACE_WGSL, SurfaceParams,
 };
@@ -18,12 +20,14 @@ use skinbind::voxelize::gpu::{
 const LABELS: &str = "const LABELS: u32 = 17u;\n";
 
 /// The shaders as they are handed to the device: the file's name and its parts.
-const SHADERS: [(&str, &[&str]); 5] = [
+const SHADERS: [(&str, &[&str]); 7] = [
     ("voxelize.wgsl", &SURFACE_WGSL),
     ("interior.wgsl", &INTERIOR_WGSL),
     ("bricks.wgsl", &BRICKS_WGSL),
     ("crawl.wgsl", &[LABELS, CRAWL_WGSL[0], CRAWL_WGSL[1], CRAWL_WGSL[2]]),
     ("influence.wgsl", &[LABELS, INFLUENCE_WGSL[0], INFLUENCE_WGSL[1], INFLUENCE_WGSL[2]]),
+    ("skin.wgsl", &SKIN_WGSL),
+    ("raster.wgsl", &[RASTER_WGSL]),
 ];
 
 fn parsed(name: &str) -> Module {
@@ -117,6 +121,12 @@ fn structs_are_laid_out_as_on_the_host() {
         &influence,
         InfluenceParams: window, extent, positions, scale, floor, smoothing, power, whole_power, most, places, threshold,
         considered, is_short
+    );
+    assert_same_layout!(&parsed("raster.wgsl"), RasterParams: scale, top);
+    assert_same_layout!(
+        &parsed("skin.wgsl"),
+        SkinParams: vertices, poses, poses_each, joints, palette_first, palette_pose, rigid, stretch, positions, normals,
+        tangents, joint_words, weight_words, shares, posed_positions, posed_normals, posed_tangents, posed_pose
     );
     assert_same_layout!(&influence, Position: low_x, low_y, low_z, beyond_x, beyond_y, beyond_z);
 }

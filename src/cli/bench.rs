@@ -1,6 +1,7 @@
-//! `skinbind bench`: what each stage of a bind takes on the CPU and on a GPU.
+//! `skinbind bench`: what each stage of a bind takes on the CPU and on a GPU, or skinning with `--skin`.
 
 mod on_device;
+mod skin;
 
 use std::path::PathBuf;
 
@@ -20,9 +21,10 @@ use super::{Context, screen, verify};
 const EXAMPLES: &str = "\
 Examples:
   skinbind bench
+  skinbind bench --skin
   skinbind bench body.glb -s skeleton.json --resolution 128,256,512 --runs 9 --json";
 
-/// Measure each stage of a bind on the CPU and on a GPU.
+/// Measure each stage of a bind, or skinning, on the CPU and on a GPU.
 ///
 /// The first table has whole binds: what each stage takes by the host's clock, uploads and waiting included. The second has the
 /// stages alone by the device's own clock, where it has one, and how fast they move memory next to a plain copy.
@@ -43,6 +45,9 @@ pub struct Args {
     /// The adapter: gpu for the best there is, a software one if there is no other; or a part of its name.
     #[arg(long, value_name = "NAME", default_value = "gpu")]
     device: String,
+    /// Measure skinning instead of a bind.
+    #[arg(long, conflicts_with = "input")]
+    skin: bool,
     /// Print the tables as JSON: an object, or a list of them for several resolutions.
     #[arg(long)]
     json: bool,
@@ -79,6 +84,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         args.resolution.iter().map(|&n| Params { resolution: Some(n), ..Params::default() }).collect();
     params.iter().try_for_each(Params::check)?;
     let gpu = Gpu::headless_blocking(&Selector::from(args.device.as_str()))?;
+    if args.skin {
+        return skin::run(&gpu, args.runs, args.json);
+    }
     let meshes = verify::meshes(args.input.as_deref(), args.skeleton.as_deref())?;
     let (name, mesh, skeleton) = &meshes[0];
     let bar = Bar::new(context, false);

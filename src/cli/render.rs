@@ -11,6 +11,7 @@ use skinbind::render::colour::{self, Rgb};
 use skinbind::render::{self, BoneMark, Image, Look, Paint, View};
 use skinbind::{Error, Result};
 
+use super::device::Device;
 use super::input::{self, Kind};
 use super::motion::{Actor, MethodArg, Motion};
 use super::screen;
@@ -65,6 +66,10 @@ pub struct Args {
     /// Colours without light, to be measured.
     #[arg(long)]
     flat: bool,
+    /// Where to find what is seen: auto (a hardware GPU, or the CPU where there is none), cpu, gpu, or a part of an
+    /// adapter's name. Pictures differ at edges only.
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    device: String,
     /// Where to write: .png.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -118,14 +123,34 @@ pub fn run(args: &Args) -> Result<()> {
     };
     let (width, height) = args.size;
     let look = Look { width, height, view, orthographic: args.orthographic, flat: args.flat };
-    let image = render::draw(&mesh, &paint, &marks, &look).map_err(|e| e.in_file(&args.input))?;
+    let (image, drawn_on) = draw(args, &mesh, &paint, &marks, &look)?;
     let mut outputs = Outputs::new(args.force);
     write_png(&image, &args.output, &mut outputs)?;
     outputs.commit()?;
     if !args.quiet {
-        screen::say(&format!("wrote {}", args.output.display()));
+        let drawn_on = drawn_on.map_or(String::new(), |name| format!(" (drawn on {name})"));
+        screen::say(&format!("wrote {}{drawn_on}", args.output.display()));
     }
     Ok(())
+}
+
+/// The picture, and the adapter that found what is seen if it was not the CPU.
+fn draw(args: &Args, mesh: &Mesh, paint: &Paint, marks: &[BoneMark], look: &Look) -> Result<(Image, Option<String>)> {
+    // That there is no GPU is nothing to tell when nobody asked for one.
+    let quiet = args.quiet || args.device == "auto";
+    match Device::open(&args.device, quiet)? {
+        Device::Cpu => Ok((render::draw(mesh, paint, marks, look).map_err(|e| e.in_file(&args.input))?, None)),
+        #[cfg(feature = "gpu")]
+        Device::Gpu { context, .. } => {
+            let drawn = skinbind::gpu::block_on(&context.device, async {
+                let raster = render::gpu::Rasterizer::new(&context.device, &context.queue).await?;
+                raster.draw(mesh, paint, marks, look).await
+            });
+            let image = drawn.map_err(|e| e.in_file(&args.input))?;
+            context.check()?;
+            Ok((image, Some(context.info().name.clone())))
+        }
+    }
 }
 
 /// What is to be drawn.

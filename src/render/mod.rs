@@ -1,10 +1,12 @@
 //! Pictures of meshes and their weights on the CPU: a z-buffer with four samples a pixel, two lights, a neutral background.
 //!
-//! [`draw`] is the whole of it. Only `surface` turns triangles into pixels; a path through a GPU would take its place there
-//! and leave camera, colours and overlays as they are.
+//! [`draw`] is the whole of it. Only `surface` turns triangles into pixels; `gpu` lets a device find the triangles and leaves
+//! camera, light, colours and overlays as they are.
 
 mod camera;
 pub mod colour;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 mod ground;
 mod overlay;
 mod shade;
@@ -93,6 +95,15 @@ pub(crate) struct Canvas {
 }
 
 impl Canvas {
+    /// The picture with what lies over the surface.
+    fn finish_with(mut self, paint: &Paint, bones: &[BoneMark], camera: &Camera) -> Image {
+        overlay::bones(&mut self, bones, camera);
+        if matches!(paint, Paint::Heat(_)) {
+            overlay::scale(&mut self);
+        }
+        self.finish()
+    }
+
     fn finish(self) -> Image {
         let encode = |row: &[[f32; 3]]| {
             // Most of a row is background of one colour.
@@ -116,19 +127,16 @@ impl Canvas {
 /// [`Error::Parameter`] for a side outside [`SIDES`], [`Error::Length`] for paint that has not one entry a vertex, and
 /// [`Error::NoExtent`].
 pub fn draw(mesh: &Mesh, paint: &Paint, bones: &[BoneMark], look: &Look) -> Result<Image> {
-    check(mesh, paint, look)?;
-    let camera = camera(mesh, paint, look);
-    let mut canvas = Canvas {
-        width: look.width as usize,
-        height: look.height as usize,
-        pixels: vec![[0.0; 3]; look.width as usize * look.height as usize],
-    };
+    let (mut canvas, camera) = begin(mesh, paint, look)?;
     surface::draw(&mut canvas, mesh, paint, &camera, look.flat);
-    overlay::bones(&mut canvas, bones, &camera);
-    if matches!(paint, Paint::Heat(_)) {
-        overlay::scale(&mut canvas);
-    }
-    Ok(canvas.finish())
+    Ok(canvas.finish_with(paint, bones, &camera))
+}
+
+/// The empty canvas of a picture and its camera.
+fn begin(mesh: &Mesh, paint: &Paint, look: &Look) -> Result<(Canvas, Camera)> {
+    check(mesh, paint, look)?;
+    let (width, height) = (look.width as usize, look.height as usize);
+    Ok((Canvas { width, height, pixels: vec![[0.0; 3]; width * height] }, camera(mesh, paint, look)))
 }
 
 /// Where points in world space lie in the picture that [`draw`] makes with the same arguments: pixels from its upper left

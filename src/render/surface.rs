@@ -12,7 +12,7 @@ use super::{Canvas, Paint};
 use crate::model::Mesh;
 
 /// Samples along each side of a pixel.
-const GRID: usize = 2;
+pub(super) const GRID: usize = 2;
 /// Rows of pixels in a band.
 const BAND: usize = 16;
 /// Where a face and a vertex normal that was made up here are further apart than this (as a cosine), there is an edge.
@@ -24,7 +24,7 @@ struct Samples {
     triangle: Vec<u32>,
 }
 
-struct Drawing<'a> {
+pub(super) struct Drawing<'a> {
     mesh: &'a Mesh,
     paint: &'a Paint,
     camera: &'a Camera,
@@ -40,28 +40,47 @@ struct Drawing<'a> {
 
 /// Fills the canvas with the background and the mesh on it.
 pub(super) fn draw(canvas: &mut Canvas, mesh: &Mesh, paint: &Paint, camera: &Camera, flat: bool) {
-    let own_normals = mesh.normals().is_some();
-    let drawing = Drawing {
-        mesh,
-        paint,
-        camera,
-        lights: Lights::of(camera),
-        flat,
-        projected: mesh.positions().par_iter().map(|&p| camera.project(p)).collect(),
-        normals: mesh.normals().map_or_else(|| smooth_normals(mesh), <[DVec3]>::to_vec),
-        own_normals,
-        height: canvas.height,
-        ground: (!flat).then(|| Ground::below(mesh)),
-    };
+    let drawing = Drawing::new(mesh, paint, camera, flat, canvas.height);
     let bands = drawing.bands(canvas.height);
     let width = canvas.width;
     canvas.pixels.par_chunks_mut(width * BAND).zip(&bands).enumerate().for_each(|(band, (rows, triangles))| {
         let samples = drawing.sample(band * BAND, rows.len() / width, width, triangles);
-        drawing.resolve(band * BAND, width, &samples, rows);
+        drawing.resolve(band * BAND, width, &samples.triangle, rows);
     });
 }
 
-impl Drawing<'_> {
+impl<'a> Drawing<'a> {
+    /// What the picture of a mesh needs, of this height in pixels.
+    pub fn new(mesh: &'a Mesh, paint: &'a Paint, camera: &'a Camera, flat: bool, height: usize) -> Self {
+        Self {
+            mesh,
+            paint,
+            camera,
+            lights: Lights::of(camera),
+            flat,
+            projected: mesh.positions().par_iter().map(|&p| camera.project(p)).collect(),
+            normals: mesh.normals().map_or_else(|| smooth_normals(mesh), <[DVec3]>::to_vec),
+            own_normals: mesh.normals().is_some(),
+            height,
+            ground: (!flat).then(|| Ground::below(mesh)),
+        }
+    }
+
+    /// Where the vertices lie in the picture.
+    #[cfg(feature = "gpu")]
+    pub fn projected(&self) -> &[Projected] {
+        &self.projected
+    }
+
+    /// Rows of pixels whose samples another z-buffer has found.
+    #[cfg(feature = "gpu")]
+    pub fn resolve_rows(&self, top: usize, width: usize, triangles: &[u32], rows: &mut [[f32; 3]]) {
+        let samples = triangles.par_chunks(width * GRID * GRID * BAND);
+        rows.par_chunks_mut(width * BAND).zip(samples).enumerate().for_each(|(band, (rows, samples))| {
+            self.resolve(top + band * BAND, width, samples, rows);
+        });
+    }
+
     /// The triangles that reach into each band.
     fn bands(&self, height: usize) -> Vec<Vec<u32>> {
         let mut bands = vec![Vec::new(); height.div_ceil(BAND)];
@@ -112,7 +131,7 @@ impl Drawing<'_> {
     }
 
     /// The mean of each pixel's samples in linear light.
-    fn resolve(&self, top: usize, width: usize, samples: &Samples, rows: &mut [[f32; 3]]) {
+    fn resolve(&self, top: usize, width: usize, triangles: &[u32], rows: &mut [[f32; 3]]) {
         let grid = GRID as f64;
         let lines = rows.len() / width;
         let walls: Vec<f64> = (0..lines).map(|line| wall((top + line) as f64 / self.height as f64)).collect();
@@ -122,7 +141,7 @@ impl Drawing<'_> {
             let mut sum = DVec3::ZERO;
             for sample in 0..GRID * GRID {
                 let (column, row) = (x * GRID + sample % GRID, line * GRID + sample / GRID);
-                sum += match samples.triangle[row * width * GRID + column] {
+                sum += match triangles[row * width * GRID + column] {
                     u32::MAX => empty,
                     triangle => {
                         let at = [(column as f64 + 0.5) / grid, top as f64 + (row as f64 + 0.5) / grid];

@@ -3,6 +3,8 @@
 
 mod cpu;
 pub mod dual_quaternion;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 mod kernel;
 pub mod reference;
 pub mod split;
