@@ -529,7 +529,7 @@ fn is_off(context: &Context, wgsl: &[&str], graph: &Graph, part: &Part, truth: &
         let mut job = broken.start(&context.device, &parts, steps, TOLERANCE, Acceleration::Chebyshev)?;
         while job.counters().sweeps < MOST_SWEEPS {
             let mut encoder = context.device.create_command_encoder(&Default::default());
-            job.record(&broken, &mut encoder, 64)?;
+            job.record(&broken, &mut encoder, 2)?;
             context.queue.submit([encoder.finish()]);
             if job.status_blocking()? {
                 let mut encoder = context.device.create_command_encoder(&Default::default());

@@ -4,17 +4,19 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use skinbind::Result;
-use skinbind::bind::{Bound, Params, Report, bind, bind_on_gpu};
+use skinbind::bind::{Bound, Method, Params, Report, bind, bind_on_gpu};
 use skinbind::bind_gpu::GpuKernels;
 use skinbind::gpu::{Context as Gpu, Selector, block_on};
 use skinbind::progress::Progress;
 
+use super::bind::MethodArg;
 use super::progress::Bar;
 use super::{Context, screen, verify};
 
 const EXAMPLES: &str = "\
 Examples:
   skinbind bench
+  skinbind bench --method voxel-heat
   skinbind bench body.glb -s skeleton.json --resolution 256 --runs 9 --json";
 
 /// Measure each stage of a bind on the CPU and on a GPU.
@@ -26,6 +28,9 @@ pub struct Args {
     /// The skeleton: .json, or a .glb or .gltf whose joints to take.
     #[arg(short, long, value_name = "FILE", requires = "input")]
     skeleton: Option<PathBuf>,
+    /// How weights are computed.
+    #[arg(long, value_enum, default_value_t)]
+    method: MethodArg,
     /// Voxels along the longest axis, 16 to 1024.
     #[arg(long, value_name = "N", default_value_t = 128)]
     resolution: u32,
@@ -50,6 +55,7 @@ struct Row {
 #[derive(Serialize)]
 struct Table<'a> {
     mesh: &'a str,
+    method: Method,
     vertices: usize,
     bones: usize,
     resolution: u32,
@@ -64,7 +70,7 @@ struct Table<'a> {
 
 /// Runs the command.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let params = Params { resolution: Some(args.resolution), ..Params::default() };
+    let params = Params { method: args.method.into(), resolution: Some(args.resolution), ..Params::default() };
     params.check()?;
     let gpu = Gpu::headless_blocking(&Selector::from(args.device.as_str()))?;
     let meshes = verify::meshes(args.input.as_deref(), args.skeleton.as_deref())?;
@@ -85,6 +91,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let (report, info) = (&on_gpu[0], gpu.info());
     let table = Table {
         mesh: name,
+        method: report.method,
         vertices: report.vertices,
         bones: report.bones,
         resolution: report.resolution,
@@ -135,6 +142,9 @@ fn text(table: &Table) -> String {
         table.driver,
         screen::columns(&["stage", "cpu", "gpu", "cpu / gpu"], &cells)
     );
+    if table.stages.iter().all(|row| row.stage != "voxelize") {
+        text += "\nThis method has no GPU stage: both columns are the CPU's.\n";
+    }
     if table.software {
         text += "\nThe adapter is a software one: these figures say nothing about a GPU.\n";
     }

@@ -103,7 +103,7 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, Default, ValueEnum)]
-enum MethodArg {
+pub enum MethodArg {
     /// By distance through the body.
     #[default]
     Geodesic,
@@ -113,6 +113,17 @@ enum MethodArg {
     Envelope,
     /// All to the nearest bone.
     Closest,
+}
+
+impl From<MethodArg> for Method {
+    fn from(method: MethodArg) -> Self {
+        match method {
+            MethodArg::Geodesic => Method::Geodesic,
+            MethodArg::VoxelHeat => Method::VoxelHeat,
+            MethodArg::Envelope => Method::Envelope,
+            MethodArg::Closest => Method::Closest,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Default, ValueEnum)]
@@ -138,12 +149,7 @@ enum InteriorArg {
 impl Args {
     fn params(&self) -> Params {
         Params {
-            method: match self.method {
-                MethodArg::Geodesic => Method::Geodesic,
-                MethodArg::VoxelHeat => Method::VoxelHeat,
-                MethodArg::Envelope => Method::Envelope,
-                MethodArg::Closest => Method::Closest,
-            },
+            method: self.method.into(),
             resolution: self.resolution,
             neighbors: match self.neighbors {
                 NeighborsArg::Six => Neighbors::Six,

@@ -110,7 +110,12 @@ impl Device {
                         }
                         bind::bind(mesh, skeleton, params, progress)
                     }
-                    bound => bound,
+                    bound => {
+                        if !quiet && bound.as_ref().is_ok_and(|bound| bound.report.device == "cpu") {
+                            screen::say("note: this method has no GPU stage; computed on the CPU");
+                        }
+                        bound
+                    }
                 }
             }
         }

@@ -158,7 +158,7 @@ impl HeatKernels {
                     progress.at(Stage::Heat, STEPS_SHARE + (1.0 - STEPS_SHARE) * share)
                 };
                 let (heats, counters) =
-                    self.run(device, queue, &parts, steps, tolerance, Acceleration::Chebyshev, &report).await?;
+                    self.run(device, queue, &parts, steps, tolerance, self.acceleration, &report).await?;
                 figures.add(&parts, counters);
                 for ((group, part), heats) in bones.iter().zip(&parts).zip(&heats) {
                     found.push(listed(group, part, heats, &setting.needed, cpu::COLD * tolerance));

@@ -3,6 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use wgpu::Device;
 
+use super::job::Acceleration;
 use crate::error::Result;
 use crate::gpu::{Kernel, Module, catch};
 
@@ -26,6 +27,8 @@ pub struct SweepParams {
 pub struct HeatKernels {
     pub(super) sweep: [Kernel; 2],
     pub(super) check: [Kernel; 2],
+    /// How [`HeatKernels::voxel_heat`] sweeps.
+    pub(super) acceleration: Acceleration,
 }
 
 impl HeatKernels {
