@@ -30,12 +30,12 @@ const NONE: u32 = 0xffffffffu;
 @group(0) @binding(4) var<storage, read> heat: array<vec4<f32>>;
 // Holds the heat of the sweep before when a sweep starts, that of the next when it ends.
 @group(0) @binding(5) var<storage, read_write> other: array<vec4<f32>>;
-// The bits of the largest step and of the largest heat: floats that are not negative are ordered as their bits are.
-@group(0) @binding(6) var<storage, read_write> figures: array<atomic<u32>, 2>;
+// The bits of the largest step, of the largest heat, and of the most that rounding has in a step: floats that are not negative are ordered as their bits are.
+@group(0) @binding(6) var<storage, read_write> figures: array<atomic<u32>, 3>;
 @group(0) @binding(7) var<storage, read> first: array<u32>;
 @group(0) @binding(8) var<storage, read> conductance: array<f32>;
 
-var<workgroup> most: array<atomic<u32>, 2>;
+var<workgroup> most: array<atomic<u32>, 3>;
 
 fn lost(row: u32) -> Residual {
     let loss = losses[row].x * heat[row];
@@ -74,18 +74,20 @@ fn advance(row: u32, residual: Residual) {
     other[row] = before + params.weight * ((heat[row] - before) + step);
 }
 
-// Notes how far Jacobi would go from here, at most, and how hot it is.
+// Notes how far Jacobi would go from here, at most, how hot it is, and what rounding may have added.
 fn note(row: u32, residual: Residual) {
-    let step = (abs(residual.value) + params.rounding * residual.size) * losses[row].y;
+    let noise = params.rounding * residual.size * losses[row].y;
+    let step = abs(residual.value) * losses[row].y + noise;
     let size = abs(heat[row]);
     atomicMax(&most[0], bitcast<u32>(max(max(step.x, step.y), max(step.z, step.w))));
     atomicMax(&most[1], bitcast<u32>(max(max(size.x, size.y), max(size.z, size.w))));
+    atomicMax(&most[2], bitcast<u32>(max(max(noise.x, noise.y), max(noise.z, noise.w))));
 }
 
 // One atomic a workgroup and figure on memory that all of them share.
 fn hand_on(local: u32) {
     workgroupBarrier();
-    if local < 2u {
+    if local < 3u {
         atomicMax(&figures[local], atomicLoad(&most[local]));
     }
 }

@@ -14,7 +14,7 @@ use gpu_tests::{changed, parts};
 use skinbind::Error;
 use skinbind::bind::{Bound, Method, Params, bind, bind_on_gpu};
 use skinbind::bind_gpu::GpuKernels;
-use skinbind::gpu::{Context, block_on, catch_blocking};
+use skinbind::gpu::{Context, block_on};
 use skinbind::heat::gpu::{Acceleration, Counters, Graph, HeatKernels, Lanes, Links, Part, Steps, WGSL};
 use skinbind::heat::levels::levels;
 use skinbind::heat::solid::{NONE, Solid};
@@ -25,8 +25,6 @@ use skinbind::voxelize::{Interior, Voxels, voxelize};
 
 /// Most that a heat may be off where the tolerance is not the subject of the test.
 const TOLERANCE: f64 = 1e-4;
-/// Sweeps after which a broken shader is given up. No test here needs a tenth of them.
-const MOST_SWEEPS: usize = 40_000;
 
 fn main() -> ExitCode {
     gpu_tests::run(&[
@@ -38,7 +36,7 @@ fn main() -> ExitCode {
         ("whole_bind_equals_the_cpu", whole_bind_equals_the_cpu),
         ("scale_and_order_of_bones_do_not_matter", scale_and_order_of_bones_do_not_matter),
         ("it_reports_and_stops", it_reports_and_stops),
-        ("what_floats_cannot_reach_is_said", what_floats_cannot_reach_is_said),
+        ("any_tolerance_is_reached_or_said", any_tolerance_is_reached_or_said),
         ("a_graph_without_sources_is_said", a_graph_without_sources_is_said),
         ("wrong_order_of_calls_is_refused", wrong_order_of_calls_is_refused),
         ("a_broken_shader_is_found", a_broken_shader_is_found),
@@ -188,7 +186,7 @@ impl Voxelled {
 }
 
 fn worst(found: &[Lanes], truth: impl Fn(usize) -> Vec<f64>) -> f64 {
-    let of = |l: usize| found.iter().zip(truth(l)).map(|(f, t)| (f64::from(f[l]) - t).abs()).fold(0.0, f64::max);
+    let of = |l: usize| found.iter().zip(truth(l)).map(|(f, t)| (f[l] - t).abs()).fold(0.0, f64::max);
     (0..4).map(of).fold(0.0, f64::max)
 }
 
@@ -208,7 +206,7 @@ fn a_rod_has_the_closed_form(context: &Context) {
     let off = |h: f64| {
         let flow = 1.0 / (1.0 / g + (n - 1) as f64 + 1.0 / h);
         let expected = |i: usize| 1.0 - flow / g - flow * i as f64;
-        (0..n).map(|i| (f64::from(found[i][0]) - expected(i)).abs()).fold(0.0, f64::max)
+        (0..n).map(|i| (found[i][0] - expected(i)).abs()).fold(0.0, f64::max)
     };
     assert!(off(h) <= TOLERANCE, "{}", off(h));
     assert!(found.iter().all(|f| f[1] == 0.0));
@@ -293,7 +291,7 @@ fn chebyshev_equals_plain_jacobi_in_fewer_sweeps(context: &Context) {
         let ((fast, few), (plain, many)) = (with(Acceleration::Chebyshev), with(Acceleration::Plain));
         // Each is within half of the tolerance of the truth.
         let flat = |heats: &[Lanes]| heats.as_flattened().to_vec();
-        let off = flat(&fast).iter().zip(flat(&plain)).map(|(a, b)| f64::from((a - b).abs())).fold(0.0, f64::max);
+        let off = flat(&fast).iter().zip(flat(&plain)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(off <= TOLERANCE, "{off}");
         assert!(2 * few < many, "{few} and {many} sweeps");
     }
@@ -476,16 +474,21 @@ fn it_reports_and_stops(context: &Context) {
     }
 }
 
-fn what_floats_cannot_reach_is_said(context: &Context) {
+fn any_tolerance_is_reached_or_said(context: &Context) {
     let mut random = Random(60);
     let solid = Voxelled::random(&mut random, UVec3::new(12, 12, 12), 1.0);
     let part = solid.graph().whole(|row| solid.right(row));
     let run = |tolerance| {
         solve(context, &kernels(context), &solid.graph(), &[part.clone()], tolerance, Acceleration::Chebyshev)
     };
-    assert!(run(1e-4).is_ok());
-    let error = run(1e-9).expect_err("beyond f32");
-    assert!(matches!(&error, Error::Limit { needed, .. } if needed.contains("1e-9")), "{error}");
+    let off = |tolerance| worst(&run(tolerance).expect("solves").0[0], |l| solid.truth(l));
+    // The reference itself is good to some 1e-12 x steps.
+    for tolerance in [1e-4, 1e-6, 1e-9] {
+        assert!(off(tolerance) <= tolerance, "{tolerance:e}: {:e}", off(tolerance));
+    }
+    assert!(off(1e-2) > 1e-9);
+    let error = run(1e-30).expect_err("beyond f64");
+    assert!(matches!(&error, Error::Limit { needed, .. } if needed.contains("1e-30")), "{error}");
     assert!(error.to_string().contains("--device cpu"), "{error}");
 }
 
@@ -524,29 +527,16 @@ fn wrong_order_of_calls_is_refused(context: &Context) {
 fn is_off(context: &Context, wgsl: &[&str], graph: &Graph, part: &Part, truth: &dyn Fn(usize) -> Vec<f64>) -> bool {
     let steps = steps(context, &kernels(context), graph).expect("steps");
     let broken = HeatKernels::from_wgsl(&context.device, wgsl);
-    let run = catch_blocking(&context.device, "test", || {
-        let parts = [part.clone()];
-        let mut job = broken.start(&context.device, &parts, steps, TOLERANCE, Acceleration::Chebyshev)?;
-        while job.counters().sweeps < MOST_SWEEPS {
-            let mut encoder = context.device.create_command_encoder(&Default::default());
-            job.record(&broken, &mut encoder, 2)?;
-            context.queue.submit([encoder.finish()]);
-            if job.status_blocking()? {
-                let mut encoder = context.device.create_command_encoder(&Default::default());
-                let readback = job.record_readback(&mut encoder)?;
-                context.queue.submit([encoder.finish()]);
-                return block_on(&context.device, readback.read(&parts)).map(|mut heats| Some(heats.remove(0)));
-            }
-        }
-        Ok(None)
-    });
+    let (device, queue, parts) = (&context.device, &context.queue, [part.clone()]);
+    let run = broken.run(device, queue, &parts, steps, TOLERANCE, Acceleration::Chebyshev, &|_| Ok(()));
+    let run = block_on(device, run).map(|(mut heats, _)| heats.remove(0));
     match run {
-        Ok(Some(heats)) => {
+        Ok(heats) => {
             let off = worst(&heats, truth);
             off.is_nan() || off > TOLERANCE
         }
         // Given up.
-        Ok(None) | Err(Error::Limit { .. }) => true,
+        Err(Error::Limit { .. }) => true,
         Err(error) => panic!("{error}"),
     }
 }
@@ -570,7 +560,7 @@ fn a_broken_shader_is_found(context: &Context) {
         ("link < first[row + 1u]", "link + 1u < first[row + 1u]"),
         ("conductance[link] * (", "conductance[link + 1u] * ("),
         ("(heat[row] - before) + step", "(heat[row] - before) + 1.01 * step + 1e-4"),
-        ("local < 2u", "local < 0u"),
+        ("local < 3u", "local < 0u"),
         ("max(step.z, step.w)", "max(step.z, 1.0)"),
         ("before + params.weight", "before + 1.5 * params.weight"),
     ] {

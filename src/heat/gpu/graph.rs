@@ -5,8 +5,10 @@ use crate::heat::solid::NONE;
 
 /// Bones solved side by side in a part: the four components of a vector of the shader.
 pub const LANES: usize = crate::heat::multigrid::LANES;
-/// A value for each of the bones of a part.
-pub type Lanes = [f32; LANES];
+/// A value for each of the bones of a part, as the device has it.
+pub(super) type Short = [f32; LANES];
+/// The same in f64.
+pub type Lanes = crate::heat::multigrid::Lanes;
 
 /// How the rows of a graph hang together.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +36,7 @@ pub(super) enum PartLinks {
     Weighted {
         ends: Vec<u32>,
         neighbor: Vec<u32>,
-        conductance: Vec<f32>,
+        conductance: Vec<f64>,
     },
 }
 
@@ -45,11 +47,11 @@ pub(super) enum PartLinks {
 #[derive(Debug, Clone)]
 pub struct Part {
     pub(super) rows: Vec<u32>,
-    pub(super) start: Vec<Lanes>,
+    pub(super) start: Vec<Short>,
     /// What the start leaves over of the right sides.
     pub(super) right: Vec<Lanes>,
     /// Of each row what it loses other than over links, and 1 / diagonal.
-    pub(super) losses: Vec<[f32; 2]>,
+    pub(super) losses: Vec<[f64; 2]>,
     pub(super) links: PartLinks,
 }
 
@@ -134,20 +136,14 @@ impl<'a> Graph<'a> {
     }
 
     /// All rows, from zero. `right` gives the right sides of a row.
-    pub fn whole(&self, right: impl Fn(u32) -> [f64; LANES]) -> Part {
+    pub fn whole(&self, right: impl Fn(u32) -> Lanes) -> Part {
         let rows = self.len() as u32;
         self.part(&mut Vec::new(), (0..rows).collect(), vec![[0.0; LANES]; rows as usize], right)
     }
 
     /// These rows, from a start. `right` gives the right sides of a row. `number` is scratch, to be kept from part to part
     /// of the same graph.
-    pub fn part(
-        &self,
-        number: &mut Vec<u32>,
-        rows: Vec<u32>,
-        start: Vec<Lanes>,
-        right: impl Fn(u32) -> [f64; LANES],
-    ) -> Part {
+    pub fn part(&self, number: &mut Vec<u32>, rows: Vec<u32>, start: Vec<Short>, right: impl Fn(u32) -> Lanes) -> Part {
         number.resize(self.len(), NONE);
         for (i, &row) in rows.iter().enumerate() {
             number[row as usize] = i as u32;
@@ -159,7 +155,7 @@ impl<'a> Graph<'a> {
         Part { rows, start, ..part }
     }
 
-    fn numbered(&self, number: &[u32], rows: &[u32], start: &[Lanes], right: impl Fn(u32) -> [f64; LANES]) -> Part {
+    fn numbered(&self, number: &[u32], rows: &[u32], start: &[Short], right: impl Fn(u32) -> Lanes) -> Part {
         let mut losses = Vec::with_capacity(rows.len());
         let mut rest = Vec::with_capacity(rows.len());
         let mut faces = Vec::new();
@@ -179,7 +175,7 @@ impl<'a> Graph<'a> {
                 }
                 if !outside && matches!(self.links, Links::Weighted { .. }) {
                     to.push(place);
-                    conducts.push(c as f32);
+                    conducts.push(c);
                 }
             });
             match self.links {
@@ -191,9 +187,9 @@ impl<'a> Graph<'a> {
             for l in 0..LANES {
                 left[l] -= ground * own[l];
             }
-            rest.push(left.map(|r| r as f32));
+            rest.push(left);
             // A row that conducts nowhere has nothing to be solved.
-            losses.push([loss as f32, if diagonal > 0.0 { (1.0 / diagonal) as f32 } else { 0.0 }]);
+            losses.push([loss, if diagonal > 0.0 { 1.0 / diagonal } else { 0.0 }]);
         }
         let links = match self.links {
             Links::Faces(_) => PartLinks::Faces(faces),
@@ -204,6 +200,30 @@ impl<'a> Graph<'a> {
 }
 
 impl Part {
+    /// The same part with these heats to start from: what is left over of the right sides is summed up in f64, so that rounding
+    /// on the device becomes relative to what is still missing now.
+    pub fn restarted(mut self, heats: &[Lanes]) -> Self {
+        let start: Vec<Short> = heats.iter().map(|h| h.map(|h| h as f32)).collect();
+        let moved = |row: usize, l: usize| f64::from(start[row][l]) - f64::from(self.start[row][l]);
+        let moved: Vec<Lanes> = (0..start.len()).map(|row| std::array::from_fn(|l| moved(row, l))).collect();
+        for (row, right) in self.right.iter_mut().enumerate() {
+            let mut flow =
+                |other: usize, c: f64| (0..LANES).for_each(|l| right[l] += c * (moved[other][l] - moved[row][l]));
+            match &self.links {
+                PartLinks::Faces(faces) => {
+                    faces[row].iter().filter(|&&n| n != NONE).for_each(|&n| flow(n as usize, 1.0));
+                }
+                PartLinks::Weighted { ends, neighbor, conductance } => {
+                    let first = row.checked_sub(1).map_or(0, |before| ends[before]) as usize;
+                    (first..ends[row] as usize).for_each(|link| flow(neighbor[link] as usize, conductance[link]));
+                }
+            }
+            (0..LANES).for_each(|l| right[l] -= self.losses[row][0] * moved[row][l]);
+        }
+        self.start = start;
+        self
+    }
+
     /// The graph's numbers of its rows.
     pub fn rows(&self) -> &[u32] {
         &self.rows
@@ -241,10 +261,16 @@ mod tests {
         let mut number = Vec::new();
         let part = graph.part(&mut number, vec![1, 2], vec![[1.0, 0.0, 0.0, 0.0], [0.5, 0.0, 0.0, 0.0]], |_| [3.0; 4]);
         assert!(number.iter().all(|&n| n == NONE));
-        assert_eq!(part.losses, [[2.0, 0.4], [4.0, (1.0f64 / 4.5) as f32]]);
+        assert_eq!(part.losses, [[2.0, 0.4], [4.0, 1.0 / 4.5]]);
         // 3 - 2.5 x 1 + 0.5 x 0.5, and 3 - 4.5 x 0.5 + 0.5 x 1.
         assert_eq!(part.right[0], [0.75, 3.0, 3.0, 3.0]);
         assert_eq!(part.right[1], [1.25, 3.0, 3.0, 3.0]);
+        // Started anew it is the same as started there in the first place.
+        let there = [[0.5, 1.0, 0.0, 0.0], [0.25, 0.0, 2.0, 0.0]];
+        let anew = part.clone().restarted(&there);
+        let first = graph.part(&mut number, vec![1, 2], there.map(|h| h.map(|h| h as f32)).to_vec(), |_| [3.0; 4]);
+        assert_eq!((&anew.right, &anew.start), (&first.right, &first.start));
+        assert_ne!(anew.right, part.right);
         let PartLinks::Weighted { ends, neighbor, conductance } = &part.links else { panic!("weighted") };
         assert_eq!((&ends[..], &neighbor[..], &conductance[..]), (&[1, 2][..], &[1, 0][..], &[0.5, 0.5][..]));
     }

@@ -12,7 +12,7 @@
 use glam::UVec3;
 use wgpu::{BindingResource, Buffer, CommandEncoder, Device};
 
-use super::graph::{Graph, LANES, Lanes, Part, PartLinks};
+use super::graph::{Graph, LANES, Lanes, Part, PartLinks, Short};
 use super::kernels::{HeatKernels, SweepParams};
 use super::plan::{HeatPlan, binding_of};
 use crate::error::{Error, Result};
@@ -30,6 +30,8 @@ const FIRST_STEPS: f64 = 64.0;
 const MORE_STEPS: f64 = 4.0;
 /// Beyond so many steps rounding of 2^-24 each leaves nothing of an answer.
 const MOST_STEPS: f64 = (1u64 << 22) as f64;
+/// How many times what rounding may have added a step must be, to be worth more sweeps.
+const NOISY: f64 = 4.0;
 /// Sweeps before the first check.
 const FIRST_SWEEPS: usize = 16;
 /// Sweeps in which a solve must come nearer by a tenth, in those that theory needs to come nearer by e.
@@ -142,7 +144,7 @@ impl HeatKernels {
 #[derive(Default)]
 struct Joined {
     losses: Vec<[f32; 2]>,
-    right: Vec<Lanes>,
+    right: Vec<Short>,
     neighbors: Vec<u32>,
     first: Vec<u32>,
     conductance: Vec<f32>,
@@ -154,8 +156,8 @@ impl Joined {
         let mut all = Self { first: vec![0], most_links: 6, ..Self::default() };
         let mut base = 0;
         for part in parts {
-            all.losses.extend(&part.losses);
-            all.right.extend(&part.right);
+            all.losses.extend(part.losses.iter().map(|loss| loss.map(|l| l as f32)));
+            all.right.extend(part.right.iter().map(|right| right.map(|r| r as f32)));
             match &part.links {
                 PartLinks::Faces(faces) => {
                     all.neighbors.resize(6 * rows, NONE);
@@ -169,7 +171,7 @@ impl Joined {
                     let from = all.neighbors.len() as u32;
                     all.first.extend(ends.iter().map(|end| from + end));
                     all.neighbors.extend(neighbor.iter().map(|n| base as u32 + n));
-                    all.conductance.extend(conductance);
+                    all.conductance.extend(conductance.iter().map(|&c| c as f32));
                 }
             }
             base += part.rows.len();
@@ -201,7 +203,7 @@ impl HeatJob {
             conductance: filled(device, "conductances", &all.conductance),
             heat: [vector("heat"), vector("heat of the sweep before")],
             at: 0,
-            figures: storage(device, "figures of heat", 8),
+            figures: storage(device, "figures of heat", 12),
             // A sum of n terms takes n - 1 roundings; its terms one for the difference and one for the product, and the
             // step one for the product with the inverse and one of the inverse itself. Two terms are no links.
             rounding: (all.most_links as f32 + 6.0) * f32::EPSILON / 2.0,
@@ -302,7 +304,7 @@ impl HeatJob {
         if let Aim::Steps { since, .. } = &mut self.aim {
             *since += sweeps;
         }
-        self.pending = Some(Readback::record(&self.device, encoder, &self.figures, 0, 8));
+        self.pending = Some(Readback::record(&self.device, encoder, &self.figures, 0, 12));
         Ok(())
     }
 
@@ -321,10 +323,12 @@ impl HeatJob {
         std::iter::once((0, params)).chain(bound).collect()
     }
 
-    /// Whether the solve has come to its end, as of the last [`HeatJob::record`], which must have been submitted.
+    /// Whether the solve has come to its end, as of the last [`HeatJob::record`], which must have been submitted: to the
+    /// tolerance, or to where rounding hides what is left ([`HeatJob::is_within`] tells; then start anew from what was found,
+    /// by [`Part::restarted`]).
     ///
     /// # Errors
-    /// [`Error::Limit`] where 32-bit floats do not come as near as was asked for, or where sources are too far away (or a
+    /// [`Error::Limit`] where it comes no nearer, or where sources are too far away (or a
     /// part of the graph has none); as for [`Readback::read`].
     pub async fn status(&mut self) -> Result<bool> {
         let Some(pending) = self.pending.take() else { return Ok(self.done) };
@@ -333,7 +337,8 @@ impl HeatJob {
         if self.first_step.is_nan() {
             self.first_step = self.step;
         }
-        if self.step <= self.goal() {
+        let noise = f64::from(figures[2]);
+        if self.step <= self.goal().max(NOISY * noise) {
             self.done = true;
             return Ok(true);
         }
@@ -371,13 +376,12 @@ impl HeatJob {
         if ((self.sweeps - self.best.1) as f64) < PATIENCE * self.pace() + FIRST_SWEEPS as f64 {
             return Ok(());
         }
-        let reached = self.best.0 * steps / SHARE;
-        Err(Error::Limit {
-            what: "exactness of heat".into(),
-            needed: format!("a tolerance of {tolerance:e}"),
-            limit: format!("{reached:.1e} with 32-bit floats here"),
-            advice: "take a larger --tolerance, or --device cpu".into(),
-        })
+        Err(too_exact(tolerance, self.best.0 * steps))
+    }
+
+    /// Whether the heats are within half of the tolerance of the solution, as of the last status.
+    pub fn is_within(&self) -> bool {
+        self.step <= self.goal()
     }
 
     /// What was done, as of the last status.
@@ -425,6 +429,16 @@ fn unfinished() -> Error {
     Error::Check("the solve has not come to its end; record more sweeps".into())
 }
 
+/// The error where no heat comes nearer to the solution than a bound.
+pub(super) fn too_exact(tolerance: f64, bound: f64) -> Error {
+    Error::Limit {
+        what: "exactness of heat".into(),
+        needed: format!("a tolerance of {tolerance:e}"),
+        limit: format!("{:.1e} with 32-bit floats here", bound / SHARE),
+        advice: "take a larger --tolerance, or --device cpu".into(),
+    }
+}
+
 fn too_far() -> Error {
     Error::Limit {
         what: "way of heat to its nearest source, in steps".into(),
@@ -446,19 +460,9 @@ impl HeatReadback {
     /// # Errors
     /// As for [`Readback::read`].
     pub async fn read(self, parts: &[Part]) -> Result<Vec<Vec<Lanes>>> {
-        let mut values: Vec<Lanes> = if self.values.is_empty() { Vec::new() } else { self.values.read().await? };
-        let mut rest = &mut values[..];
-        let mut heats = Vec::with_capacity(parts.len());
-        for part in parts {
-            let (own, after) = rest.split_at_mut(part.rows.len());
-            for (value, start) in own.iter_mut().zip(&part.start) {
-                for l in 0..LANES {
-                    value[l] += start[l];
-                }
-            }
-            heats.push(own.to_vec());
-            rest = after;
-        }
-        Ok(heats)
+        let values: Vec<Short> = if self.values.is_empty() { Vec::new() } else { self.values.read().await? };
+        let mut values = values.iter();
+        let sum = |(way, start): (&Short, &Short)| std::array::from_fn(|l| f64::from(way[l]) + f64::from(start[l]));
+        Ok(parts.iter().map(|part| values.by_ref().zip(&part.start).map(sum).collect()).collect())
     }
 }
