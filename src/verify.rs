@@ -152,7 +152,8 @@ impl Heat<'_> {
         let Self { voxels, skeleton, use_bone, places } = self;
         let with = |share: f64| heat::Parameters { tolerance: share * HEAT_TOLERANCE, ..*parameters };
         let on_gpu = kernels.for_heat().await?;
-        let found = on_gpu.voxel_heat(device, queue, voxels, skeleton, use_bone, places, &with(0.5), progress);
+        let loose = with(0.5);
+        let found = on_gpu.voxel_heat(device, queue, voxels, skeleton, use_bone, places, &loose, progress);
         let (found, _) = found.await?;
         let expected = heat::voxel_heat(voxels, skeleton, use_bone, places, &with(0.01), progress)?;
         let raw = |heated: &heat::Heated, place: DVec3| {

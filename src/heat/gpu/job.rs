@@ -211,7 +211,7 @@ impl HeatJob {
             weight: None,
             sweeps: 0,
             pending: None,
-            step: f64::INFINITY,
+            step: if rows == 0 { 0.0 } else { f64::INFINITY },
             largest: 0.0,
             first_step: f64::NAN,
             best: (f64::INFINITY, 0),

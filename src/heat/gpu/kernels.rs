@@ -45,6 +45,13 @@ impl HeatKernels {
     pub fn from_wgsl(device: &Device, wgsl: &[&str]) -> Self {
         let module = Module::new(device, "heat", wgsl);
         let kernel = |entry| module.kernel(device, entry, WORKGROUP, &[]);
-        Self { sweep: ["sweep_voxels", "sweep_rows"].map(kernel), check: ["check_voxels", "check_rows"].map(kernel) }
+        let sweep = ["sweep_voxels", "sweep_rows"].map(kernel);
+        let check = ["check_voxels", "check_rows"].map(kernel);
+        Self { sweep, check, acceleration: Acceleration::default() }
+    }
+
+    /// The same, with sweeps of [`HeatKernels::voxel_heat`] that go on in another way.
+    pub fn with_acceleration(self, acceleration: Acceleration) -> Self {
+        Self { acceleration, ..self }
     }
 }
