@@ -8,6 +8,8 @@ mod warnings;
 
 use std::time::Instant;
 
+use glam::DVec3;
+
 pub use params::{Method, Params};
 pub use report::{Report, Seconds};
 
@@ -57,8 +59,9 @@ pub fn bind(mesh: &Mesh, skeleton: &Skeleton, params: &Params, progress: Progres
 /// [`bind`] with voxels, distances and weights found on the device of the kernels. Submits to the queue in chunks that take at
 /// most some 50 ms a dispatch on a mid-range GPU, and asks `progress` between them. What no bone reaches is filled on the CPU.
 ///
-/// Voxels are those of [`bind`], distances the same to 2^-17 voxel a step, weights within 1e-5 before the cap: see
-/// `docs/precision.md`. Methods without voxels run on the CPU. On native targets [`crate::gpu::block_on`] waits for it.
+/// Voxels are those of [`bind`], distances the same to 2^-17 voxel a step, weights within 1e-5 before the cap, heats within
+/// the tolerance: see `docs/precision.md`. Methods without GPU stages run on the CPU, and the report's device says so. On
+/// native targets [`crate::gpu::block_on`] waits for it.
 ///
 /// # Errors
 /// Those of [`bind`], [`Error::Limit`] where a stage does not fit the device, [`Error::Device`].
@@ -70,12 +73,15 @@ pub async fn bind_on_gpu(
     params: &Params,
     progress: Progress<'_>,
 ) -> Result<Bound> {
-    if params.method != Method::Geodesic {
+    if !params.method.has_gpu_stages() {
         return bind(mesh, skeleton, params, progress);
     }
     let (mut job, weld, components) = Job::prepare(mesh, skeleton, params, progress)?;
     job.report.device = kernels.device.adapter_info().name;
-    let rows = job.geodesic_on_gpu(kernels, &weld).await?;
+    let rows = match params.method {
+        Method::VoxelHeat => job.voxel_heat_on_gpu(kernels, &weld).await?,
+        _ => job.geodesic_on_gpu(kernels, &weld).await?,
+    };
     job.finish(&weld, &components, rows)
 }
 
@@ -163,30 +169,43 @@ impl<'a> Job<'a> {
         Ok(voxels)
     }
 
+    /// The resolution of heat: the one asked for, or the finest that keeps to the budget of solid voxels.
+    fn heat_resolution(&self) -> u32 {
+        let by_budget = || heat::budget::Size::of(self.mesh).resolution_for(heat::budget::SOLID_VOXELS);
+        self.params.resolution.unwrap_or_else(by_budget)
+    }
+
     /// Voxels, heat, weights of the welded places.
     fn voxel_heat(&mut self, weld: &Weld) -> Result<(Weights, Stats)> {
         let params = self.params;
-        let by_budget = || heat::budget::Size::of(self.mesh).resolution_for(heat::budget::SOLID_VOXELS);
-        let voxels = self.voxels(weld, params.resolution.unwrap_or_else(by_budget))?;
+        let voxels = self.voxels(weld, self.heat_resolution())?;
         self.start(Stage::Heat)?;
-        let positions = self.mesh.positions();
-        let places: Vec<_> = weld.first.iter().map(|&v| positions[v as usize]).collect();
+        let places = self.places(weld);
         let (heated, touching) = rayon::join(
             || heat::voxel_heat(&voxels, self.skeleton, &self.use_bone, &places, &params.heat, self.progress),
             || voxelize::parts_that_touch(self.mesh, weld, &voxels),
         );
-        let mut heated = heated?;
         self.report.warnings.extend(touching);
+        self.weigh(heated?, &places)
+    }
+
+    /// Positions of the welded places.
+    fn places(&self, weld: &Weld) -> Vec<DVec3> {
+        weld.first.iter().map(|&vertex| self.mesh.positions()[vertex as usize]).collect()
+    }
+
+    /// Weights of places from heat. The heat stage is running.
+    fn weigh(&mut self, mut heated: heat::Heated, places: &[DVec3]) -> Result<(Weights, Stats)> {
         self.report.warnings.append(&mut heated.warnings);
         self.report.residual = Some(heated.residual);
         self.end(Stage::Heat);
-
         self.start(Stage::Influence)?;
+        let limits = &self.params.limits;
         let used = self.use_bone.iter().filter(|&&used| used).count();
         influence::weigh_places(
             places.len(),
-            used.max(params.limits.max_influences + 1),
-            &params.limits,
+            used.max(limits.max_influences + 1),
+            limits,
             self.skeleton,
             self.progress,
             || heated.scratch(),

@@ -5,6 +5,7 @@ use wgpu::{Device, Queue};
 use crate::bind::{Bound, Params, bind, bind_on_gpu};
 use crate::crawl::gpu::CrawlKernels;
 use crate::error::{Error, Result};
+use crate::heat::gpu::HeatKernels;
 use crate::influence::gpu::InfluenceKernels;
 use crate::model::{Mesh, Skeleton};
 use crate::progress::Progress;
@@ -18,6 +19,8 @@ pub struct GpuKernels {
     pub voxelize: VoxelizeKernels,
     /// Those that are compiled for a number of labels, the last one that was asked for.
     labelled: Option<(CrawlKernels, InfluenceKernels)>,
+    /// Compiled when first asked for.
+    heat: Option<HeatKernels>,
 }
 
 impl GpuKernels {
@@ -27,7 +30,7 @@ impl GpuKernels {
     /// [`crate::Error::Device`] where the device does not take the kernels.
     pub async fn new(device: &Device, queue: &Queue) -> Result<Self> {
         let voxelize = VoxelizeKernels::new(device).await?;
-        Ok(Self { device: device.clone(), queue: queue.clone(), voxelize, labelled: None })
+        Ok(Self { device: device.clone(), queue: queue.clone(), voxelize, labelled: None, heat: None })
     }
 
     /// The kernels for a number of labels a voxel, compiled if they are not those of the last time.
@@ -41,6 +44,17 @@ impl GpuKernels {
             self.labelled = Some((crawl, influence));
         }
         Ok(self.labelled().expect("just made"))
+    }
+
+    /// The kernels of heat, compiled when first asked for.
+    ///
+    /// # Errors
+    /// As for [`HeatKernels::new`].
+    pub async fn for_heat(&mut self) -> Result<&HeatKernels> {
+        if self.heat.is_none() {
+            self.heat = Some(HeatKernels::new(&self.device).await?);
+        }
+        Ok(self.heat.as_ref().expect("just made"))
     }
 
     /// The kernels that [`GpuKernels::for_labels`] made last.

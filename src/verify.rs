@@ -1,6 +1,6 @@
 //! Every stage on a GPU and on the CPU, compared: on the user's own mesh and machine.
 
-use glam::UVec3;
+use glam::{DVec3, UVec3};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -10,6 +10,7 @@ use crate::crawl::gpu::{HostLabels, STEPS, Seeds};
 use crate::crawl::{self, Labels};
 use crate::error::Result;
 use crate::gpu::catch;
+use crate::heat;
 use crate::influence::gpu::Surface;
 use crate::influence::reference;
 use crate::model::{BitGrid, Grid, Mesh, Skeleton, Weights};
@@ -18,6 +19,9 @@ use crate::voxelize::{self, Voxels};
 
 /// Largest difference of a weight before the cap; `docs/precision.md` says why.
 const WEIGHT_TOLERANCE: f64 = 1e-5;
+/// Largest difference of a heat, shared and sharpened. The GPU works to a quarter of it, for each heat: shares are divided by
+/// a sum that lacks what is cold of several bones, and the power makes errors 1.4 times as large.
+const HEAT_TOLERANCE: f64 = 1e-4;
 /// Largest difference of all but one in a hundred of the final weights: the cap makes errors larger by 1 / (share that is
 /// kept), and where two influences are all but equal it may keep either.
 const CAPPED_TOLERANCE: f64 = 1e-4;
@@ -62,7 +66,7 @@ impl Row {
 }
 
 /// Runs every stage on both devices and compares: voxels bit for bit, distances within rounding, weights before the cap
-/// against the formula in f64, and the weights of a whole bind.
+/// against the formula in f64, heats within their tolerance, and the weights of a whole bind.
 ///
 /// # Errors
 /// Those of [`bind_on_gpu`].
@@ -120,11 +124,52 @@ pub async fn verify(
     let errors = positions.par_iter().enumerate().map(|(place, p)| row_error(&weights, place, &formula(*p))).collect();
     rows.push(Row::strict("influence", "weights before the cap", errors, WEIGHT_TOLERANCE));
 
+    let problem = Heat { voxels: &expected, skeleton, use_bone: &use_bone, places: &positions };
+    rows.push(problem.compare(kernels, &params.heat, progress).await?);
+
     let found = bind_on_gpu(kernels, mesh, skeleton, params, progress).await?;
     let expected = bind(mesh, skeleton, params, progress)?;
     let errors = capped(&found.weights, &expected.weights);
     rows.push(Row::lenient("bind", "final weights (99 of 100)", errors, CAPPED_TOLERANCE));
     Ok(rows)
+}
+
+/// Heat in voxels, asked for at places.
+struct Heat<'a> {
+    voxels: &'a Voxels,
+    skeleton: &'a Skeleton,
+    use_bone: &'a [bool],
+    places: &'a [DVec3],
+}
+
+impl Heat<'_> {
+    async fn compare(
+        &self,
+        kernels: &mut GpuKernels,
+        parameters: &heat::Parameters,
+        progress: Progress<'_>,
+    ) -> Result<Row> {
+        let (device, queue) = (&kernels.device.clone(), &kernels.queue.clone());
+        let Self { voxels, skeleton, use_bone, places } = self;
+        let with = |share: f64| heat::Parameters { tolerance: share * HEAT_TOLERANCE, ..*parameters };
+        let on_gpu = kernels.for_heat().await?;
+        let loose = with(0.25);
+        let found = on_gpu.voxel_heat(device, queue, voxels, skeleton, use_bone, places, &loose, progress);
+        let (found, _) = found.await?;
+        let expected = heat::voxel_heat(voxels, skeleton, use_bone, places, &with(0.01), progress)?;
+        let raw = |heated: &heat::Heated, place: DVec3| {
+            let (mut dense, mut sparse) = (vec![0.0; skeleton.len()], Vec::new());
+            heated.raw_weights(place, &mut heated.scratch(), &mut sparse);
+            sparse.iter().for_each(|i| dense[i.joint as usize] = i.weight);
+            dense
+        };
+        let off = |place: &DVec3| {
+            let pairs = raw(&found, *place).into_iter().zip(raw(&expected, *place));
+            pairs.map(|(f, e)| (f - e).abs()).fold(0.0, f64::max)
+        };
+        let errors = places.par_iter().map(off).collect();
+        Ok(Row::strict("heat", "weights before the cap", errors, HEAT_TOLERANCE))
+    }
 }
 
 /// 0 for a voxel that agrees, 1 for one that does not.

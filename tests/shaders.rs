@@ -9,6 +9,7 @@ use naga::{AddressSpace, ArraySize, Module, TypeInner};
 use skinbind::crawl::MAX_LABELS;
 use skinbind::crawl::gpu::{CrawlParams, FARTHEST, LENGTHS, NO_LABEL, WGSL as CRAWL_WGSL, Window, label_count};
 use skinbind::gpu::required_limits;
+use skinbind::heat::gpu::{SweepParams, WGSL as HEAT_WGSL};
 use skinbind::influence::gpu::{InfluenceParams, Position, WGSL as INFLUENCE_WGSL};
 use skinbind::render::gpu::{RasterParams, WGSL as RASTER_WGSL};
 use skinbind::skin::gpu::{SkinParams, WGSL as SKIN_WGSL};
@@ -20,11 +21,12 @@ use skinbind::voxelize::gpu::{
 const LABELS: &str = "const LABELS: u32 = 17u;\n";
 
 /// The shaders as they are handed to the device: the file's name and its parts.
-const SHADERS: [(&str, &[&str]); 7] = [
+const SHADERS: [(&str, &[&str]); 8] = [
     ("voxelize.wgsl", &SURFACE_WGSL),
     ("interior.wgsl", &INTERIOR_WGSL),
     ("bricks.wgsl", &BRICKS_WGSL),
     ("crawl.wgsl", &[LABELS, CRAWL_WGSL[0], CRAWL_WGSL[1], CRAWL_WGSL[2]]),
+    ("heat.wgsl", &HEAT_WGSL),
     ("influence.wgsl", &[LABELS, INFLUENCE_WGSL[0], INFLUENCE_WGSL[1], INFLUENCE_WGSL[2]]),
     ("skin.wgsl", &SKIN_WGSL),
     ("raster.wgsl", &[RASTER_WGSL]),
@@ -116,6 +118,7 @@ fn structs_are_laid_out_as_on_the_host() {
     assert_same_layout!(&crawl, Brick: place, first_voxel, mask);
     assert_same_layout!(&crawl, Window: first_layer, end_layer, first_voxel, second_voxel);
     assert_same_layout!(&influence, Window: first_layer, end_layer, first_voxel, second_voxel);
+    assert_same_layout!(&parsed("heat.wgsl"), SweepParams: rows, weight, rounding);
     assert_same_layout!(&influence, Brick: place, first_voxel, mask);
     assert_same_layout!(
         &influence,

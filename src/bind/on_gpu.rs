@@ -32,10 +32,36 @@ impl Job<'_> {
         self.end(Stage::Crawl);
 
         self.start(Stage::Influence)?;
-        let positions: Vec<_> = weld.first.iter().map(|&vertex| mesh.positions()[vertex as usize]).collect();
+        let positions = self.places(weld);
         let surface = Surface { grid: &grid, positions: &positions, diagonal: mesh.bounds().diagonal() };
         let (falloff, limits) = (&params.falloff, &params.limits);
         let weights = influence.run(device, queue, &bricks, &labels, surface, falloff, limits, progress).await?;
         weights.read(device, queue).await
+    }
+
+    /// Voxels and heat on the device; the host finds the sources and samples heat at the welded places.
+    pub(super) async fn voxel_heat_on_gpu(
+        &mut self,
+        kernels: &mut GpuKernels,
+        weld: &Weld,
+    ) -> Result<(Weights, Stats)> {
+        let (params, progress) = (self.params, self.progress);
+        let (device, queue) = (&kernels.device.clone(), &kernels.queue.clone());
+        let grid = self.grid(self.heat_resolution())?;
+        self.start(Stage::Voxelize)?;
+        let voxelize = &kernels.voxelize;
+        let (on_gpu, voxels) =
+            voxelize.voxelize(device, queue, self.mesh, weld, &grid, params.interior, progress).await?;
+        drop(on_gpu);
+        self.end(Stage::Voxelize);
+        self.describe_voxels(&voxels);
+
+        self.start(Stage::Heat)?;
+        let places = self.places(weld);
+        let heat = kernels.for_heat().await?;
+        let heated = heat
+            .voxel_heat(device, queue, &voxels, self.skeleton, &self.use_bone, &places, &params.heat, progress)
+            .await?;
+        self.weigh(heated.0, &places)
     }
 }

@@ -14,11 +14,11 @@ use crate::voxelize::Interior;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Method {
-    /// By distance through the body (Dionne and de Lasa 2013).
-    #[default]
-    Geodesic,
     /// By heat that spreads from the bones in the solid; see [`crate::heat`].
+    #[default]
     VoxelHeat,
+    /// By distance through the body (Dionne and de Lasa 2013).
+    Geodesic,
     /// By heat that spreads from the bones on the surface (Baran and Popovic 2007); see [`crate::heat::surface`].
     Heat,
     /// By straight distance, 1/d^4 within twice the nearest.
@@ -31,12 +31,17 @@ impl Method {
     /// Its name on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Method::Geodesic => "geodesic",
             Method::VoxelHeat => "voxel-heat",
+            Method::Geodesic => "geodesic",
             Method::Heat => "heat",
             Method::Envelope => "envelope",
             Method::Closest => "closest",
         }
+    }
+
+    /// Whether its stages can run on a GPU. All others run on the CPU, whatever the device.
+    pub fn has_gpu_stages(self) -> bool {
+        matches!(self, Method::VoxelHeat | Method::Geodesic)
     }
 }
 

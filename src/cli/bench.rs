@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use skinbind::Result;
-use skinbind::bind::{Bound, Params, Report, bind, bind_on_gpu};
+use skinbind::bind::{Bound, Method, Params, Report, bind, bind_on_gpu};
 use skinbind::bind_gpu::GpuKernels;
 use skinbind::gpu::{Context as Gpu, Selector, block_on};
 use skinbind::model::{Grid, Mesh, Skeleton};
@@ -15,6 +15,7 @@ use skinbind::progress::Progress;
 use skinbind::voxelize::solid_voxels;
 
 use self::on_device::Lap;
+use super::bind::MethodArg;
 use super::progress::Bar;
 use super::{Context, screen, verify};
 
@@ -22,6 +23,7 @@ const EXAMPLES: &str = "\
 Examples:
   skinbind bench
   skinbind bench --skin
+  skinbind bench --method voxel-heat
   skinbind bench body.glb -s skeleton.json --resolution 128,256,512 --runs 9 --json";
 
 /// Measure each stage of a bind, or skinning, on the CPU and on a GPU.
@@ -36,6 +38,9 @@ pub struct Args {
     /// The skeleton: .json, or a .glb or .gltf whose joints to take.
     #[arg(short, long, value_name = "FILE", requires = "input")]
     skeleton: Option<PathBuf>,
+    /// How weights are computed.
+    #[arg(long, value_enum, default_value_t)]
+    method: MethodArg,
     /// Voxels along the longest axis, 16 to 1024; several with commas between.
     #[arg(long, value_name = "N", default_value = "128", value_delimiter = ',')]
     resolution: Vec<u32>,
@@ -64,6 +69,7 @@ struct Row {
 #[derive(Serialize)]
 struct Table<'a> {
     mesh: &'a str,
+    method: Method,
     vertices: usize,
     bones: usize,
     resolution: u32,
@@ -80,8 +86,9 @@ struct Table<'a> {
 
 /// Runs the command.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let method = Method::from(args.method);
     let params: Vec<Params> =
-        args.resolution.iter().map(|&n| Params { resolution: Some(n), ..Params::default() }).collect();
+        args.resolution.iter().map(|&n| Params { method, resolution: Some(n), ..Params::default() }).collect();
     params.iter().try_for_each(Params::check)?;
     let gpu = Gpu::headless_blocking(&Selector::from(args.device.as_str()))?;
     if args.skin {
@@ -99,12 +106,17 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         let cpu = repeated(args.runs, || bind(mesh, skeleton, params, progress))?;
         let bind = || block_on(&gpu.device, bind_on_gpu(&mut kernels, mesh, skeleton, params, progress));
         let on_gpu = repeated(args.runs, bind)?;
-        let mut on_device = laps(&mut kernels, mesh, skeleton, params, args.runs, progress)?;
+        // Stages are timed alone for the method that has all of them.
+        let mut on_device = match params.method {
+            Method::Geodesic => laps(&mut kernels, mesh, skeleton, params, args.runs, progress)?,
+            _ => Vec::new(),
+        };
         on_device.push(copy);
         let (report, info) = (&on_gpu[0], gpu.info());
         let row = |stage| Row { stage, cpu_seconds: median_of(&cpu, stage), gpu_seconds: median_of(&on_gpu, stage) };
         tables.push(Table {
             mesh: name,
+            method: report.method,
             vertices: report.vertices,
             bones: report.bones,
             resolution: report.resolution,
@@ -208,6 +220,9 @@ fn text(tables: &[Table]) -> String {
     );
     if first.on_device.iter().any(|lap| lap.device_seconds.is_none()) {
         text += "\nThe device has no timestamps: GB/s are by the host's clock.\n";
+    }
+    if first.stages.iter().all(|row| row.stage != "voxelize") {
+        text += "\nThis method has no GPU stage: both columns are the CPU's.\n";
     }
     if first.software {
         text += "\nThe adapter is a software one: these figures say nothing about a GPU.\n";

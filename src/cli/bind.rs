@@ -48,25 +48,25 @@ pub struct Args {
     /// How weights are computed.
     #[arg(long, value_enum, default_value_t)]
     method: MethodArg,
-    /// Voxels along the longest axis, 16 to 1024 [default: 128].
+    /// Voxels along the longest axis, 16 to 1024 [default: what gives about 100,000 solid voxels; 128 for geodesic].
     #[arg(long, value_name = "N")]
     resolution: Option<u32>,
-    /// Which voxels a step may lead to: over faces only, or over edges and corners too.
+    /// For geodesic: which voxels a step may lead to: over faces only, or over edges and corners too.
     #[arg(long, value_enum, default_value_t)]
     neighbors: NeighborsArg,
     /// How the inside is told from the outside.
     #[arg(long, value_enum, default_value_t)]
     interior: InteriorArg,
-    /// Share of the squared distance in the falloff, 0 to 1.
+    /// For geodesic: share of the squared distance in the falloff, 0 to 1.
     #[arg(long, value_name = "A", default_value_t = Falloff::default().smoothing, allow_negative_numbers = true)]
     smoothing: f64,
-    /// Exponent of the falloff: higher is sharper.
+    /// For geodesic: exponent of the falloff: higher is sharper.
     #[arg(long, value_name = "P", default_value_t = Falloff::default().power, allow_negative_numbers = true)]
     falloff_power: f64,
-    /// Most that heat may be off the exact solution, 1e-9 to 0.1.
+    /// For both heats: most that heat may be off the exact solution, 1e-9 to 0.1.
     #[arg(long, value_name = "T", default_value_t = heat::TOLERANCE, allow_negative_numbers = true)]
     tolerance: f64,
-    /// How far a voxel is from a bone that may heat it.
+    /// For voxel-heat: how far a voxel is from a bone that may heat it.
     #[arg(long, value_enum, default_value_t)]
     distance: DistanceArg,
     /// Most bones that move one vertex, 1 to 16.
@@ -106,18 +106,30 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, Default, ValueEnum)]
-enum MethodArg {
-    /// By distance through the body.
-    #[default]
-    Geodesic,
+pub enum MethodArg {
     /// By heat that spreads from the bones inside the body.
+    #[default]
     VoxelHeat,
+    /// By distance through the body.
+    Geodesic,
     /// By heat that spreads from the bones over the surface.
     Heat,
     /// By straight distance, up to twice the nearest.
     Envelope,
     /// All to the nearest bone.
     Closest,
+}
+
+impl From<MethodArg> for Method {
+    fn from(method: MethodArg) -> Self {
+        match method {
+            MethodArg::Geodesic => Method::Geodesic,
+            MethodArg::VoxelHeat => Method::VoxelHeat,
+            MethodArg::Heat => Method::Heat,
+            MethodArg::Envelope => Method::Envelope,
+            MethodArg::Closest => Method::Closest,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Default, ValueEnum)]
@@ -152,13 +164,7 @@ enum InteriorArg {
 impl Args {
     fn params(&self) -> Params {
         Params {
-            method: match self.method {
-                MethodArg::Geodesic => Method::Geodesic,
-                MethodArg::VoxelHeat => Method::VoxelHeat,
-                MethodArg::Heat => Method::Heat,
-                MethodArg::Envelope => Method::Envelope,
-                MethodArg::Closest => Method::Closest,
-            },
+            method: self.method.into(),
             resolution: self.resolution,
             neighbors: match self.neighbors {
                 NeighborsArg::Six => Neighbors::Six,
@@ -217,7 +223,7 @@ pub fn targets_of(outputs: &[PathBuf]) -> Result<Vec<PathBuf>> {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let params = args.params();
     params.check()?;
-    let device = Device::open(&args.device, params.method, args.quiet)?;
+    let device = Device::open(&args.device, params.method.has_gpu_stages(), args.quiet)?;
     output::check(&args.targets()?, args.force)?;
 
     let bar = Bar::new(context, args.quiet);

@@ -28,11 +28,10 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::Device`] where there is no such device, with those there are.
-    pub fn open(name: &str, method: Method, quiet: bool) -> Result<Self> {
+    pub fn open(name: &str, has_gpu_stages: bool, quiet: bool) -> Result<Self> {
         match name {
             "cpu" => Ok(Device::Cpu),
-            // Only this method has a GPU path.
-            "auto" if method != Method::Geodesic => Ok(Device::Cpu),
+            "auto" if !has_gpu_stages => Ok(Device::Cpu),
             _ => Self::open_adapter(name, quiet),
         }
     }
@@ -117,6 +116,8 @@ impl Device {
                 context.check()?;
                 if let Some(limit) = limit.filter(|_| !quiet) {
                     screen::say(&format!("note: {limit}; computed on the CPU"));
+                } else if !quiet && bound.report.device == "cpu" {
+                    screen::say("note: this method has no GPU stage; computed on the CPU");
                 }
                 Ok(bound)
             }

@@ -138,7 +138,7 @@ pub fn run(args: &Args) -> Result<()> {
 fn draw(args: &Args, mesh: &Mesh, paint: &Paint, marks: &[BoneMark], look: &Look) -> Result<(Image, Option<String>)> {
     // That there is no GPU is nothing to tell when nobody asked for one.
     let quiet = args.quiet || args.device == "auto";
-    match Device::open(&args.device, quiet)? {
+    match Device::open(&args.device, true, quiet)? {
         Device::Cpu => Ok((render::draw(mesh, paint, marks, look).map_err(|e| e.in_file(&args.input))?, None)),
         #[cfg(feature = "gpu")]
         Device::Gpu { context, .. } => {

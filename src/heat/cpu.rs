@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::progress::{Progress, Stage};
 
 /// What counts as cold, as a share of the tolerance.
-const COLD: f64 = 0.3;
+pub(super) const COLD: f64 = 0.3;
 /// When a solve has done enough, as a share of the tolerance.
 const ENOUGH: f64 = 1.0;
 
@@ -31,14 +31,26 @@ pub struct Heats {
     first: Vec<u32>,
     /// Heats up to this one count as none.
     pub cold: f64,
-    /// Iterations of all groups at full resolution.
+    /// Iterations of all groups at full resolution; on a GPU the most sweeps of a solve.
     pub iterations: usize,
     /// The largest relative residual of a bone, in the part of the solid in which it was solved, before the last
-    /// correction.
+    /// correction; on a GPU a bound of the error there.
     pub residual: f64,
 }
 
 impl Heats {
+    /// Sorts what groups of bones found, each voxel and heat in the order of voxels, by voxel.
+    pub(super) fn new(
+        voxels: usize,
+        found: &[Vec<(u32, Heat)>],
+        tolerance: f64,
+        iterations: usize,
+        residual: f64,
+    ) -> Self {
+        let (heats, first) = by_unknown(voxels, found.iter().map(Vec::as_slice));
+        Self { heats, first, cold: COLD * tolerance, iterations, residual }
+    }
+
     /// The heats of a voxel, none that are cold.
     pub fn of(&self, voxel: u32) -> &[Heat] {
         &self.heats[self.first[voxel as usize] as usize..self.first[voxel as usize + 1] as usize]
@@ -51,10 +63,10 @@ impl Heats {
 /// # Errors
 /// [`crate::Error::Cancelled`].
 pub fn heat(levels: &[Level], order: &[u32], needed: &[bool], tolerance: f64, progress: Progress) -> Result<Heats> {
-    let heated: Vec<u32> = order.iter().copied().filter(|&b| !levels[0].heated(b as usize).is_empty()).collect();
-    let groups: Vec<&[u32]> = heated.chunks(LANES).collect();
+    let heating = heating(levels, order);
+    let groups: Vec<&[u32]> = heating.chunks(LANES).collect();
     let done = std::sync::atomic::AtomicUsize::new(0);
-    let found: Vec<(Vec<(u32, Heat)>, Solved)> = groups
+    let (found, solved): (Vec<Vec<(u32, Heat)>>, Vec<Solved>) = groups
         .par_iter()
         .map_init(
             || Solver::new(levels),
@@ -65,11 +77,17 @@ pub fn heat(levels: &[Level], order: &[u32], needed: &[bool], tolerance: f64, pr
                 Ok(solved)
             },
         )
-        .collect::<Result<_>>()?;
-    let iterations = found.iter().map(|f| f.1.iterations).sum();
-    let residual = found.iter().map(|f| f.1.residual).fold(0.0, f64::max);
-    let (heats, first) = by_unknown(levels[0].len(), found.iter().map(|f| f.0.as_slice()));
-    Ok(Heats { heats, first, cold: COLD * tolerance, iterations, residual })
+        .collect::<Result<Vec<_>>>()?
+        .into_iter()
+        .unzip();
+    let iterations = solved.iter().map(|s| s.iterations).sum();
+    let residual = solved.iter().map(|s| s.residual).fold(0.0, f64::max);
+    Ok(Heats::new(levels[0].len(), &found, tolerance, iterations, residual))
+}
+
+/// The bones that heat anything, in this order.
+pub(super) fn heating(levels: &[Level], order: &[u32]) -> Vec<u32> {
+    order.iter().copied().filter(|&b| !levels[0].heated(b as usize).is_empty()).collect()
 }
 
 /// Sorts what groups found by unknown (a voxel, a place), in the order of the groups: the heats, and for each of so many
@@ -102,13 +120,8 @@ fn solve_group(
     needed: &[bool],
     tolerance: f64,
 ) -> (Vec<(u32, Heat)>, Solved) {
-    let coarsest = levels.len() - 1;
-    solver.start(group);
-    let mut solved = solver.solve(coarsest, ENOUGH * tolerance);
-    for level in (0..coarsest).rev() {
-        solver.refine(level, group, COLD * tolerance);
-        solved = solver.solve(level, ENOUGH * tolerance);
-    }
+    approach(solver, levels, group, tolerance);
+    let solved = solver.solve(0, ENOUGH * tolerance);
     let mut found = Vec::new();
     for (voxel, heats) in solver.heats(0).filter(|(voxel, _)| needed[*voxel as usize]) {
         for (&bone, &heat) in group.iter().zip(heats) {
@@ -118,4 +131,13 @@ fn solve_group(
         }
     }
     (found, solved)
+}
+
+/// Goes down to full resolution: afterwards the part to solve in and values to start from are at hand there.
+pub(super) fn approach(solver: &mut Solver, levels: &[Level], group: &[u32], tolerance: f64) {
+    solver.start(group);
+    for level in (0..levels.len() - 1).rev() {
+        solver.solve(level + 1, ENOUGH * tolerance);
+        solver.refine(level, group, COLD * tolerance);
+    }
 }

@@ -6,6 +6,8 @@
 
 pub mod budget;
 pub mod cpu;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 pub mod levels;
 pub mod links;
 pub mod multigrid;
@@ -93,9 +95,9 @@ pub struct Heated {
     heats: cpu::Heats,
     bones: usize,
     sharpness: f64,
-    /// Iterations of all groups of bones at full resolution.
+    /// Iterations of all groups of bones at full resolution; on a GPU the most sweeps of a solve.
     pub iterations: usize,
-    /// The largest relative residual of a bone.
+    /// The largest relative residual of a bone; on a GPU a bound of the error.
     pub residual: f64,
     pub warnings: Vec<Warning>,
 }
@@ -194,25 +196,60 @@ pub fn voxel_heat(
     parameters: &Parameters,
     progress: Progress,
 ) -> Result<Heated> {
-    parameters.check()?;
-    if use_bone.len() != skeleton.len() {
-        return Err(Error::Length { what: "bones to use", found: use_bone.len(), expected: skeleton.len() });
+    let setting = Setting::new(voxels, skeleton, use_bone, places, parameters, progress)?;
+    let heats = cpu::heat(&setting.levels, &setting.order, &setting.needed, parameters.tolerance, progress)?;
+    Ok(setting.heated(heats))
+}
+
+/// What a solve starts from, on every device.
+struct Setting {
+    grid: Grid,
+    problem: Problem,
+    /// The bone that heats each voxel.
+    bone_of: Vec<u32>,
+    levels: Vec<levels::Level>,
+    /// Bones, those near each other together.
+    order: Vec<u32>,
+    /// The voxels whose heats are asked for.
+    needed: Vec<bool>,
+    sharpness: f64,
+}
+
+impl Setting {
+    /// The arguments and errors of [`voxel_heat`].
+    fn new(
+        voxels: &Voxels,
+        skeleton: &Skeleton,
+        use_bone: &[bool],
+        places: &[DVec3],
+        parameters: &Parameters,
+        progress: Progress,
+    ) -> Result<Self> {
+        parameters.check()?;
+        if use_bone.len() != skeleton.len() {
+            return Err(Error::Length { what: "bones to use", found: use_bone.len(), expected: skeleton.len() });
+        }
+        progress.at(Stage::Heat, 0.0)?;
+        let problem = Problem::new(voxels, skeleton, use_bone, parameters, progress)?;
+        let bone_of = problem.bone_of();
+        let levels = levels::levels(&problem.solid, skeleton.len(), &bone_of, &problem.conductance);
+        let needed = sample::needed(&problem.solid, &voxels.grid, places);
+        let (grid, order, sharpness) = (voxels.grid, nearby_order(skeleton), parameters.sharpness);
+        Ok(Self { grid, problem, bone_of, levels, order, needed, sharpness })
     }
-    progress.at(Stage::Heat, 0.0)?;
-    let problem = Problem::new(voxels, skeleton, use_bone, parameters, progress)?;
-    let levels = levels::levels(&problem.solid, skeleton.len(), &problem.bone_of(), &problem.conductance);
-    let needed = sample::needed(&problem.solid, &voxels.grid, places);
-    let heats = cpu::heat(&levels, &nearby_order(skeleton), &needed, parameters.tolerance, progress)?;
-    Ok(Heated {
-        grid: voxels.grid,
-        solid: problem.solid,
-        bones: skeleton.len(),
-        sharpness: parameters.sharpness,
-        iterations: heats.iterations,
-        residual: heats.residual,
-        heats,
-        warnings: problem.warnings,
-    })
+
+    fn heated(self, heats: cpu::Heats) -> Heated {
+        Heated {
+            grid: self.grid,
+            solid: self.problem.solid,
+            bones: self.order.len(),
+            sharpness: self.sharpness,
+            iterations: heats.iterations,
+            residual: heats.residual,
+            heats,
+            warnings: self.problem.warnings,
+        }
+    }
 }
 
 /// Bones in depth-first order, children by name, so that bones near each other stand together and the order in which
