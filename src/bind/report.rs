@@ -22,7 +22,8 @@ pub struct Report {
     /// How the inside was found, and why so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interior: Option<String>,
-    /// For methods that solve an equation, the largest relative residual of a bone.
+    /// For methods that solve an equation, the largest residual: with voxels of a bone, relative to its right-hand side; on the
+    /// surface of a place, relative to the diagonal (the most that one more sweep would change a heat).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub residual: Option<f64>,
     pub seconds: Seconds,

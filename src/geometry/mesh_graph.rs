@@ -86,7 +86,7 @@ impl Laplacian {
     /// cotangent opposite; it must be the same from both ends.
     fn weighted(mesh: &Mesh, weld: &Weld, weight: impl Fn(u32, &[(u32, f64)]) -> f64 + Sync) -> Self {
         let corners = Corners::new(mesh, weld);
-        let chunks: Vec<(Vec<u32>, Vec<(u32, f64)>, Vec<f64>)> = (0..weld.places().div_ceil(CHUNK))
+        let chunks: Vec<Chunk> = (0..weld.places().div_ceil(CHUNK))
             .into_par_iter()
             .map(|chunk| {
                 let (mut ends, mut edges, mut area) = (Vec::new(), Vec::new(), Vec::new());
@@ -120,6 +120,9 @@ impl Laplacian {
         &self.edges[self.starts[place as usize]..self.starts[place as usize + 1]]
     }
 }
+
+/// Of some places: where the edges of each end, the edges, and the areas.
+type Chunk = (Vec<u32>, Vec<(u32, f64)>, Vec<f64>);
 
 /// The corners of triangles at each place, by triangle.
 struct Corners {

@@ -39,9 +39,9 @@ pub fn sweep(system: &System, bone: u32, stop: Stop) -> Swept {
     let mut swept = Swept { heat: (0..system.len()).map(share).collect(), sweeps: 0, change: f64::INFINITY };
     while swept.change >= stop.change && swept.sweeps < stop.sweeps {
         swept.change = 0.0;
-        for i in 0..system.len() {
+        for (i, diagonal) in diagonal.iter().enumerate() {
             let inflow: f64 = system.edges(i).map(|(j, conductance)| conductance * swept.heat[j as usize]).sum();
-            let heat = (inflow + system.source[i] * share(i)) / diagonal[i];
+            let heat = (inflow + system.source[i] * share(i)) / diagonal;
             swept.change = swept.change.max((heat - swept.heat[i]).abs());
             swept.heat[i] = heat;
         }

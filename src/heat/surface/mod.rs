@@ -122,7 +122,7 @@ pub struct Heated {
     first: Vec<u32>,
     heats: Vec<Heat>,
     sharpness: f64,
-    /// The largest relative residual of a bone.
+    /// The largest residual over the diagonal of its row: the most that one more sweep would change a heat.
     pub residual: f64,
     pub warnings: Vec<Warning>,
 }

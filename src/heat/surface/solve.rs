@@ -28,7 +28,8 @@ const FACTORISING: f64 = 0.6;
 pub struct Solved {
     /// For each group of bones its heats: the unknown, the bone and the heat, none that are cold.
     pub groups: Vec<Vec<(u32, Heat)>>,
-    /// The largest relative residual of a bone where it was solved: what is cold beyond is its largest part.
+    /// The largest residual over the diagonal of its row: the most that one more sweep would change a heat. What was left
+    /// out as cold is its largest part.
     pub residual: f64,
     /// Numbers in the factor.
     pub factor_numbers: usize,
@@ -62,7 +63,7 @@ pub fn solve(
             || Solver::new(&factor, &tree),
             |solver, group| {
                 solver.solve(group, &sides, cold);
-                let residual = solver.residual(system, &diagonal, group, &sides);
+                let residual = solver.residual(system, &diagonal, group);
                 let heats = solver.take(group, cold);
                 let done = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
                 let share = done as f64 / groups.len() as f64;
@@ -173,9 +174,9 @@ impl<'a> Solver<'a> {
         forward.into_iter().for_each(|piece| self.marked[piece as usize] = false);
     }
 
-    /// The largest relative residual of a bone of the group, where it was solved.
-    fn residual(&self, system: &System, diagonal: &[f64], group: &[u32], sides: &[Vec<(u32, f64)>]) -> f64 {
-        let mut squared = [0.0; LANES];
+    /// The largest residual of the group over the diagonal of its row, where it was solved.
+    fn residual(&self, system: &System, diagonal: &[f64], group: &[u32]) -> f64 {
+        let mut largest = 0.0f64;
         for &piece in &self.visited {
             let piece = self.factor.pieces[piece as usize];
             for position in piece.start as usize..piece.end as usize {
@@ -186,21 +187,15 @@ impl<'a> Solver<'a> {
                     rest.iter_mut().zip(heats).for_each(|(rest, heat)| *rest += conductance * heat);
                 }
                 let heaters = system.heaters_of(unknown);
-                if !heaters.is_empty() {
-                    for (rest, bone) in rest.iter_mut().zip(group) {
-                        if heaters.contains(bone) {
-                            *rest += system.source[unknown] / heaters.len() as f64;
-                        }
+                for (rest, bone) in rest.iter_mut().zip(group) {
+                    if heaters.contains(bone) {
+                        *rest += system.source[unknown] / heaters.len() as f64;
                     }
                 }
-                squared.iter_mut().zip(rest).for_each(|(sum, rest)| *sum += rest * rest);
+                largest = rest.iter().fold(largest, |largest, rest| largest.max(rest.abs() / diagonal[unknown]));
             }
         }
-        let relative = group.iter().zip(squared).map(|(&bone, squared)| {
-            let side: f64 = sides[bone as usize].iter().map(|s| s.1 * s.1).sum();
-            (squared / side).sqrt()
-        });
-        relative.fold(0.0, f64::max)
+        largest
     }
 
     /// The heats of the group, and a clean slate for the next.

@@ -55,12 +55,12 @@ pub fn sources(
         .map(|chunk| {
             let (mut conductance, mut ends, mut bones) = (Vec::new(), Vec::new(), Vec::new());
             let (mut hint, mut near) = (0, Vec::new());
-            for place in chunk * CHUNK..((chunk + 1) * CHUNK).min(weld.places()) {
+            for (place, mass) in mass.iter().enumerate().skip(chunk * CHUNK).take(CHUNK) {
                 let p = mesh.positions()[weld.first[place] as usize];
                 let before = bones.len();
                 let squared = search.nearest_seen(place as u32, p, &mut hint, &mut near, &mut bones);
                 bones[before..].sort_unstable_by_key(|&b| skeleton.rank(b as usize));
-                conductance.push(mass[place] * strength / squared.max(shortest));
+                conductance.push(mass * strength / squared.max(shortest));
                 ends.push(bones.len() as u32);
             }
             (conductance, ends, bones)
