@@ -96,11 +96,11 @@ impl Owned {
     fn direct(&self, bone: usize) -> Vec<f64> {
         let n = self.ground.len();
         let mut a = vec![vec![0.0; n + 1]; n];
-        for i in 0..n {
-            a[i][i] = self.graph().diagonal(i as u32);
-            a[i][n] = self.right(i as u32)[bone];
+        for (i, row) in a.iter_mut().enumerate() {
+            row[i] = self.graph().diagonal(i as u32);
+            row[n] = self.right(i as u32)[bone];
             for link in self.first[i] as usize..self.first[i + 1] as usize {
-                a[i][self.neighbor[link] as usize] -= self.conductance[link];
+                row[self.neighbor[link] as usize] -= self.conductance[link];
             }
         }
         for k in 0..n {
@@ -285,7 +285,8 @@ fn chebyshev_equals_plain_jacobi_in_fewer_sweeps(context: &Context) {
     for (graph, part) in [(a, a.whole(|row| solid.right(row))), (b, b.whole(|row| graph.right(row)))] {
         let with = |acceleration| {
             let (mut heats, counters) =
-                solve(context, &kernels(context), &graph, &[part.clone()], TOLERANCE, acceleration).expect("solves");
+                solve(context, &kernels(context), &graph, std::slice::from_ref(&part), TOLERANCE, acceleration)
+                    .expect("solves");
             (heats.remove(0), counters.sweeps)
         };
         let ((fast, few), (plain, many)) = (with(Acceleration::Chebyshev), with(Acceleration::Plain));
@@ -479,7 +480,14 @@ fn any_tolerance_is_reached_or_said(context: &Context) {
     let solid = Voxelled::random(&mut random, UVec3::new(12, 12, 12), 1.0);
     let part = solid.graph().whole(|row| solid.right(row));
     let run = |tolerance| {
-        solve(context, &kernels(context), &solid.graph(), &[part.clone()], tolerance, Acceleration::Chebyshev)
+        solve(
+            context,
+            &kernels(context),
+            &solid.graph(),
+            std::slice::from_ref(&part),
+            tolerance,
+            Acceleration::Chebyshev,
+        )
     };
     let off = |tolerance| worst(&run(tolerance).expect("solves").0[0], |l| solid.truth(l));
     // The reference itself is good to some 1e-12 x steps.
