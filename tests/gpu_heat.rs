@@ -410,7 +410,7 @@ fn heats_off(context: &Context, voxels: &Voxels, skeleton: &Skeleton, mesh: &Mes
     }
     // The CPU's own exact solution is itself held to the reference over all of the solid.
     if strength == 1.0 {
-        let problem = Problem::new(voxels, skeleton, &use_bone, parameters, Progress::NONE)?;
+        let problem = Problem::new(voxels, skeleton, &use_bone, &parameters, Progress::NONE).unwrap();
         let bone_of = problem.bone_of();
         let neighbors = &levels(&problem.solid, skeleton.len(), &bone_of, &problem.conductance)[0].neighbors;
         let graph = Graph::of_voxels(neighbors, &problem.conductance);

@@ -1,6 +1,6 @@
 //! `--device auto|cpu|gpu|NAME`: where a bind is computed, and what is said about it.
 
-use skinbind::bind::{self, Bound, Method, Params};
+use skinbind::bind::{self, Bound, Params};
 #[cfg(feature = "gpu")]
 use skinbind::bind_gpu::{GpuKernels, bind_where_it_fits};
 use skinbind::model::{Mesh, Skeleton};
