@@ -19,7 +19,7 @@ fn bone(name: &str, head: [f64; 3], tail: [f64; 3], parent: Option<usize>) -> Bo
 }
 
 fn at(resolution: u32) -> Params {
-    Params { resolution: Some(resolution), ..Params::default() }
+    Params { method: Method::Geodesic, resolution: Some(resolution), ..Params::default() }
 }
 
 fn bound(mesh: &Mesh, bones: Vec<Bone>, params: &Params) -> Bound {

@@ -83,7 +83,7 @@ fn bind_writes_all_outputs_and_reports() {
     for (key, value) in [("vertices", 8), ("triangles", 12), ("bones", 2), ("components", 1), ("resolution", 16)] {
         assert_eq!(report[key], value, "{key}");
     }
-    assert_eq!((&report["method"], &report["device"]), (&"geodesic".into(), &"cpu".into()));
+    assert_eq!((&report["method"], &report["device"]), (&"voxel-heat".into(), &"cpu".into()));
     assert!(report["peak_bytes"].as_u64().unwrap() > 10_000);
     let seconds = report["seconds"].as_object().unwrap();
     let stages: f64 = seconds.iter().filter(|(k, _)| *k != "total").map(|(_, s)| s.as_f64().unwrap()).sum();

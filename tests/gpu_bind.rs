@@ -70,7 +70,7 @@ fn bones(random: &mut Random, mesh: &Mesh, count: usize) -> Skeleton {
 /// All bones are kept at every vertex, so that nothing depends on which of two equal ones is.
 fn uncut() -> Params {
     let limits = Limits { max_influences: 8, threshold: 0.0 };
-    Params { resolution: Some(40), limits, ..Params::default() }
+    Params { method: Method::Geodesic, resolution: Some(40), limits, ..Params::default() }
 }
 
 fn difference(a: &Weights, b: &Weights, bones: usize) -> f64 {
@@ -172,7 +172,7 @@ fn what_no_bone_reaches_is_filled(context: &Context) {
 fn the_default_cap_gives_rows_of_the_same_kind(context: &Context) {
     let mesh = capsule(0.3, 2.0, 10).mesh();
     let skeleton = bones(&mut Random(8), &mesh, 11);
-    let params = Params { resolution: Some(48), ..Params::default() };
+    let params = Params { method: Method::Geodesic, resolution: Some(48), ..Params::default() };
     let (found, expected) = (
         on_gpu(context, &mesh, &skeleton, &params).expect("binds"),
         bind(&mesh, &skeleton, &params, Progress::NONE).expect("binds"),
@@ -194,7 +194,7 @@ fn the_default_cap_gives_rows_of_the_same_kind(context: &Context) {
 fn methods_without_voxels_work_too(context: &Context) {
     let mesh = capsule(0.3, 2.0, 6).mesh();
     let skeleton = bones(&mut Random(2), &mesh, 3);
-    for method in [Method::Envelope, Method::Closest] {
+    for method in [Method::Heat, Method::Envelope, Method::Closest] {
         let params = Params { method, ..Params::default() };
         let found = on_gpu(context, &mesh, &skeleton, &params).expect("binds");
         assert_eq!(found.weights, bind(&mesh, &skeleton, &params, Progress::NONE).expect("binds").weights);

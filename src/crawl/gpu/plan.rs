@@ -43,24 +43,29 @@ impl CrawlPlan {
         let voxels: u64 = layers.iter().copied().map(u64::from).sum();
         let labels = voxels.max(1) * voxel_bytes;
         let what = format!("{per_voxel} labels a solid voxel");
+        let two_layers = thickest(layers) * voxel_bytes;
+        // At another resolution two layers grow with its square (they are eight slices of voxels at every resolution), all labels with its cube. Each
+        // buffer but the last may lack a layer, which has its share of that growth.
+        let fits = |scale: f64| {
+            let thick = two_layers as f64 * scale.powi(2);
+            let whole = MOST_CHUNKS as f64 * (binding_bytes as f64 - thick);
+            thick <= binding_bytes as f64 && labels as f64 * scale.powi(3) <= whole
+        };
+        let largest = || (1..1024).rev().map(|n| f64::from(n) / 1024.0).find(|&scale| fits(scale)).unwrap_or(0.0);
         let Some(chunks) = chunks(layers, binding_bytes / voxel_bytes) else {
-            let needed = thickest(layers) * voxel_bytes;
             return Err(Error::Limit {
                 what: format!("{what}, of eight slices of voxels"),
-                needed: format!("{needed} bytes in one binding"),
+                needed: format!("{two_layers} bytes in one binding"),
                 limit: format!("{binding_bytes} bytes on \"{device}\""),
-                // The slices are eight at every resolution.
-                advice: advice(dims, (binding_bytes as f64 / needed as f64).sqrt()),
+                advice: advice(dims, largest()),
             });
         };
         if chunks.len() > MOST_CHUNKS {
-            // Each buffer but the last may lack a layer.
-            let whole = MOST_CHUNKS as u64 * binding_bytes.saturating_sub(thickest(layers) * voxel_bytes);
             return Err(Error::Limit {
                 what,
                 needed: format!("{labels} bytes"),
                 limit: format!("{MOST_CHUNKS} bindings of {binding_bytes} bytes on \"{device}\""),
-                advice: advice(dims, (whole as f64 / labels as f64).cbrt()),
+                advice: advice(dims, largest()),
             });
         }
         let extent = dims.map(|d| d.div_ceil(EDGE));
@@ -126,8 +131,8 @@ mod tests {
     fn what_does_not_fit_says_what_would() {
         let error = plan(24 << 20, 17).expect_err("1.8 GB");
         assert!(error.to_string().contains("eight slices"), "{error}");
-        // 54.4 MB for two layers: the square root of 25.2 / 54.4 of 1024.
-        assert!(error.to_string().contains("a resolution of 689 or less"), "{error}");
+        // 16 (25.2 MB - 54.4 MB s^2) is 1,795 MB s^3 at s = 0.482, a hundredth less of 1024.
+        assert!(error.to_string().contains("a resolution of 488 or less"), "{error}");
         let error = plan(60 << 20, 17).expect_err("1.8 GB");
         assert!(matches!(&error, Error::Limit { needed, .. } if needed == "1795200000 bytes"), "{error}");
         assert!(error.to_string().contains("16 bindings of 62914560 bytes"), "{error}");
