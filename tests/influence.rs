@@ -320,6 +320,11 @@ fn finish_caps_drops_and_normalises_in_this_order() {
     let (row, stats) = run(&[2.0, 2.0, 2.0, 2.0, 0.0], 2, 0.0);
     assert_eq!(row, [Influence { joint: 3, weight: 0.5 }, Influence { joint: 2, weight: 0.5 }]);
     assert_eq!((stats.max_influences_before_cap, stats.largest_pruned_share), (4, 0.5));
+    // So do weights that differ by rounding; a millionth more is more.
+    let (row, _) = run(&[2.0 + 1e-14, 2.0, 2.0, 2.0 - 1e-14, 0.0], 2, 0.0);
+    assert_eq!(row.iter().map(|i| i.joint).collect::<Vec<_>>(), [3, 2]);
+    let (row, _) = run(&[2.0 + 2e-6, 2.0, 2.0, 2.0, 0.0], 2, 0.0);
+    assert_eq!(row.iter().map(|i| i.joint).collect::<Vec<_>>(), [0, 3]);
     // 0.75 of 7.75 is below 0.1 of all, but not of the capped sum 7: the threshold looks at the latter.
     let (row, _) = run(&[4.0, 2.0, 0.75, 0.75, 0.25], 3, 0.1);
     assert_eq!(row.len(), 3);

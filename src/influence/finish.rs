@@ -69,17 +69,17 @@ impl Stats {
     }
 }
 
-/// Turns the raw weights of a vertex into its final ones, in place: the strongest `max_influences` (ties by bone name),
-/// less those below the threshold, normalised, in descending order. At most `considered` of the strongest count as having
-/// been there before the cap: what figures of the cut are about. The exact sum of the results is 1 within n 2^-53,
-/// and a single influence is exactly 1. Weights that are not above 0 count as absent; the list ends empty where there
-/// are no others.
+/// Turns the raw weights of a vertex into its final ones, in place: the strongest `max_influences` (ties, to 1e-9 of a
+/// weight, by bone name), less those below the threshold, normalised, in descending order but for such ties. At most
+/// `considered` of the strongest count as having been there before the cap: what figures of the cut are about. The exact
+/// sum of the results is 1 within n 2^-53, and a single influence is exactly 1. Weights that are not above 0 count as
+/// absent; the list ends empty where there are no others.
 ///
 /// Each joint stands at most once in `raw`, in any order: the result does not depend on it.
 pub fn finish(raw: &mut Vec<Influence>, considered: usize, limits: &Limits, skeleton: &Skeleton, stats: &mut Stats) {
     raw.retain(|i| i.weight > 0.0);
     let rank = |i: &Influence| skeleton.rank(i.joint as usize);
-    raw.sort_unstable_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| rank(a).cmp(&rank(b))));
+    raw.sort_unstable_by(|a, b| level(b.weight).cmp(&level(a.weight)).then_with(|| rank(a).cmp(&rank(b))));
     // Around a vertex are voxels with different nearest bones: together they can name more bones than each voxel holds.
     raw.truncate(considered.max(limits.max_influences));
     stats.max_influences_before_cap = stats.max_influences_before_cap.max(raw.len());
@@ -98,6 +98,13 @@ pub fn finish(raw: &mut Vec<Influence>, considered: usize, limits: &Limits, skel
     for influence in raw {
         influence.weight /= total;
     }
+}
+
+/// A weight above 0 on a scale whose steps are 2^-30 of it: weights that are equal but for rounding tie. On the plane of
+/// symmetry of a body the bones of both sides do, and another unit of length must not turn over which the cap keeps.
+fn level(weight: f64) -> u64 {
+    const SHIFT: u32 = f64::MANTISSA_DIGITS - 1 - 30;
+    (weight.to_bits() + (1 << (SHIFT - 1))) >> SHIFT
 }
 
 fn sum(influences: &[Influence]) -> f64 {
