@@ -9,6 +9,8 @@ use glam::{DMat3, DVec3};
 const FAR: f64 = 2.0;
 /// Triangles in a leaf.
 const LEAF: usize = 8;
+/// Below so many triangles a subtree is built by one thread.
+const PARALLEL: usize = 8192;
 
 /// Triangles in a tree, to be asked for winding numbers.
 #[derive(Debug, Clone)]
@@ -38,10 +40,10 @@ struct Node {
 impl WindingTree {
     /// A tree of the triangles, which are outward where they turn counter-clockwise seen from outside.
     pub fn new(mut triangles: Vec<[DVec3; 3]>) -> Self {
-        let mut nodes = Vec::with_capacity(triangles.len() / 2 + 1);
+        let mut nodes = Vec::new();
         if !triangles.is_empty() {
-            let count = triangles.len();
-            build(&mut nodes, &mut triangles, 0, count);
+            nodes = vec![expand(&triangles[..1], 0); nodes_for(triangles.len()).0];
+            build(&mut nodes, 0, &mut triangles, 0);
         }
         Self { nodes, triangles }
     }
@@ -96,28 +98,47 @@ fn solid_angle([a, b, c]: [DVec3; 3]) -> f64 {
     if det == 0.0 { 0.0 } else { 2.0 * det.atan2(denominator) }
 }
 
-/// Adds the node of `triangles[first..end]` and those below it.
-fn build(nodes: &mut Vec<Node>, triangles: &mut [[DVec3; 3]], first: usize, end: usize) {
-    let at = nodes.len();
-    nodes.push(expand(&triangles[first..end], first));
-    if end - first <= LEAF {
+/// How many nodes so many triangles have, and one more than so many: halves differ by one at most.
+fn nodes_for(triangles: usize) -> (usize, usize) {
+    if triangles <= LEAF {
+        return (1, if triangles < LEAF { 1 } else { 3 });
+    }
+    let (half, more) = nodes_for(triangles / 2);
+    let mixed = 1 + half + more;
+    if triangles.is_multiple_of(2) { (1 + 2 * half, mixed) } else { (mixed, 1 + 2 * more) }
+}
+
+/// Builds the subtree of `triangles` into `nodes`, whose first is node `node` of the tree; the first triangle is number
+/// `first` of all.
+fn build(nodes: &mut [Node], node: usize, triangles: &mut [[DVec3; 3]], first: usize) {
+    nodes[0] = expand(triangles, first);
+    if triangles.len() <= LEAF {
         return;
     }
     let mut min = DVec3::INFINITY;
     let mut max = DVec3::NEG_INFINITY;
-    for t in &triangles[first..end] {
+    for t in triangles.iter() {
         let c = t[0] + t[1] + t[2];
         (min, max) = (min.min(c), max.max(c));
     }
-    let extent = (max - min).to_array();
-    let axis = (0..3).max_by(|&i, &j| extent[i].total_cmp(&extent[j])).unwrap_or(0);
+    let axis = (max - min).max_position();
     let key = |t: &[DVec3; 3]| t[0][axis] + t[1][axis] + t[2][axis];
-    let half = (end - first) / 2;
-    triangles[first..end].select_nth_unstable_by(half, |s, t| key(s).total_cmp(&key(t)));
-    nodes[at].count = 0;
-    build(nodes, triangles, first, first + half);
-    nodes[at].first = nodes.len();
-    build(nodes, triangles, first + half, end);
+    let half = triangles.len() / 2;
+    triangles.select_nth_unstable_by(half, |s, t| key(s).total_cmp(&key(t)));
+    let parallel = triangles.len() >= PARALLEL;
+    let (near, far) = triangles.split_at_mut(half);
+    let (own, below) = nodes.split_at_mut(1);
+    let (near_nodes, far_nodes) = below.split_at_mut(nodes_for(half).0);
+    let second = node + 1 + near_nodes.len();
+    (own[0].first, own[0].count) = (second, 0);
+    let mut build_near = || build(near_nodes, node + 1, near, first);
+    let mut build_far = || build(far_nodes, second, far, first + half);
+    if parallel {
+        rayon::join(build_near, build_far);
+    } else {
+        build_near();
+        build_far();
+    }
 }
 
 fn expand(triangles: &[[DVec3; 3]], first: usize) -> Node {
@@ -193,6 +214,21 @@ mod tests {
             let f = f64::from(i);
             DVec3::new((f * 0.7548).fract() - 0.5, (f * 0.5698).fract() - 0.5, (f * 0.4302).fract() - 0.5) * 3.0
         })
+    }
+
+    #[test]
+    fn every_node_is_counted() {
+        for n in 1..300 {
+            let mut sizes = vec![n];
+            let mut count = 0;
+            while let Some(size) = sizes.pop() {
+                count += 1;
+                if size > LEAF {
+                    sizes.extend([size / 2, size - size / 2]);
+                }
+            }
+            assert_eq!(nodes_for(n).0, count, "{n}");
+        }
     }
 
     #[test]

@@ -205,8 +205,6 @@ pub fn voxel_heat(
 struct Setting {
     grid: Grid,
     problem: Problem,
-    /// The bone that heats each voxel.
-    bone_of: Vec<u32>,
     levels: Vec<levels::Level>,
     /// Bones, those near each other together.
     order: Vec<u32>,
@@ -231,11 +229,10 @@ impl Setting {
         }
         progress.at(Stage::Heat, 0.0)?;
         let problem = Problem::new(voxels, skeleton, use_bone, parameters, progress)?;
-        let bone_of = problem.bone_of();
-        let levels = levels::levels(&problem.solid, skeleton.len(), &bone_of, &problem.conductance);
+        let levels = levels::levels(&problem.solid, skeleton.len(), &problem.bone_of(), &problem.conductance);
         let needed = sample::needed(&problem.solid, &voxels.grid, places);
         let (grid, order, sharpness) = (voxels.grid, nearby_order(skeleton), parameters.sharpness);
-        Ok(Self { grid, problem, bone_of, levels, order, needed, sharpness })
+        Ok(Self { grid, problem, levels, order, needed, sharpness })
     }
 
     fn heated(self, heats: cpu::Heats) -> Heated {

@@ -207,7 +207,7 @@ fn parts_of<'a>(
     tolerance: f64,
     progress: Progress,
 ) -> Result<Vec<(&'a [u32], Part)>> {
-    let (levels, bone_of) = (&setting.levels, &setting.bone_of);
+    let (levels, bone_of) = (&setting.levels, &setting.problem.bone_of());
     groups
         .par_iter()
         .map_init(
