@@ -1,14 +1,14 @@
 //! The inner loops of skinning: four influences at a time, blocks of vertices, compiled once for every machine and once
 //! for those with wider registers and fused products, which are found when the program runs.
 
-use glam::{DMat3, DVec3, DVec4};
+use glam::{DVec3, DVec4};
 use multiversion::multiversion;
 use multiversion::target::target_cfg_f;
 
-use crate::skin::reference::{move_normal, move_tangent};
+use crate::skin::directions::{Columns, Directions};
 
 /// Vertices that go through the two halves of a kernel together: what passes between them stays in the nearest cache.
-const BLOCK: usize = 16;
+pub(super) const BLOCK: usize = 16;
 
 /// Four influences of a vertex. Unused slots have weight 0 and the joint of the first.
 #[derive(Debug, Clone, Copy)]
@@ -179,11 +179,18 @@ fn linear_kernel<const F: bool, const ONE: bool, const WIDE: bool>(
             let moved = move_point::<F>(m, p.to_array());
             *o = DVec3::new(moved[0], moved[1], moved[2]);
         }
-        for ((m, n), o) in matrices.iter().zip(rest.normals).zip(out.normals) {
-            *o = move_normal(&matrix3(m), *n);
+        let columns = Columns::of(&matrices);
+        if !rest.normals.is_empty() {
+            let moved = columns.normals(&Directions::of(rest.normals.iter().copied()));
+            for (v, o) in out.normals.iter_mut().enumerate() {
+                *o = moved.get(v);
+            }
         }
-        for ((m, t), o) in matrices.iter().zip(rest.tangents).zip(out.tangents) {
-            *o = DVec4::from((move_tangent(&matrix3(m), t.truncate()), t.w));
+        if !rest.tangents.is_empty() {
+            let moved = columns.tangents(&Directions::of(rest.tangents.iter().map(|t| t.truncate())));
+            for (v, (o, t)) in out.tangents.iter_mut().zip(rest.tangents).enumerate() {
+                *o = DVec4::from((moved.get(v), t.w));
+            }
         }
     }
 }
@@ -358,9 +365,4 @@ fn move_rigidly<const F: bool>(motion: &Lanes<2>, p: DVec3) -> DVec3 {
 #[inline(always)]
 fn turn<const F: bool>(motion: &Lanes<2>, direction: DVec3) -> DVec3 {
     move_rigidly::<F>(&[motion[0], [0.0; 4]], direction).normalize_or_zero()
-}
-
-fn matrix3(columns: &Lanes<4>) -> DMat3 {
-    let [x, y, z] = [columns[0], columns[1], columns[2]].map(|c| DVec3::new(c[0], c[1], c[2]));
-    DMat3::from_cols(x, y, z)
 }

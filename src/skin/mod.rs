@@ -2,6 +2,7 @@
 //! skinning (Kavan, Collins, Zara, O'Sullivan 2007 and 2008) and a mix of the two per vertex.
 
 mod cpu;
+mod directions;
 pub mod dual_quaternion;
 #[cfg(feature = "gpu")]
 pub mod gpu;

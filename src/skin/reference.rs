@@ -115,7 +115,7 @@ fn blend(influences: &[Influence], total: f64, matrices: &[DAffine3]) -> DAffine
 /// A normal by the inverse transpose, from the cross products of the columns, which need no division and are defined
 /// for flat matrices too. They differ from it by the determinant, whose sign counts: a mirrored surface' normals point
 /// outwards as before.
-pub(super) fn move_normal(m: &DMat3, n: DVec3) -> DVec3 {
+fn move_normal(m: &DMat3, n: DVec3) -> DVec3 {
     let (x, y, z) = (m.x_axis, m.y_axis, m.z_axis);
     let moved = y.cross(z) * n.x + z.cross(x) * n.y + x.cross(y) * n.z;
     let moved = if x.dot(y.cross(z)) < 0.0 { -moved } else { moved };
@@ -124,7 +124,7 @@ pub(super) fn move_normal(m: &DMat3, n: DVec3) -> DVec3 {
 }
 
 /// A tangent moves as the surface does.
-pub(super) fn move_tangent(m: &DMat3, t: DVec3) -> DVec3 {
+fn move_tangent(m: &DMat3, t: DVec3) -> DVec3 {
     let size = m.x_axis.length_squared() + m.y_axis.length_squared() + m.z_axis.length_squared();
     unit_unless_collapsed(*m * t, size.sqrt() * t.length(), t)
 }
