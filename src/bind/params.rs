@@ -65,7 +65,7 @@ impl Params {
     /// Checks all ranges. `bind` does so too.
     ///
     /// # Errors
-    /// [`Error::Parameter`].
+    /// [`crate::Error::Parameter`].
     pub fn check(&self) -> Result<()> {
         if let Some(resolution) = self.resolution {
             Grid::check_resolution(resolution)?;

@@ -57,7 +57,7 @@ impl GpuWeights {
     /// Reads all weights back: [`GpuWeights::record_readback`], submitted by itself.
     ///
     /// # Errors
-    /// [`Error::Device`].
+    /// [`crate::Error::Device`].
     pub async fn read(&self, device: &Device, queue: &Queue) -> Result<(Weights, Stats)> {
         let record = || {
             let mut encoder = device.create_command_encoder(&Default::default());
