@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use crate::edit::rows::to_one;
 use crate::error::{Error, Result};
-use crate::geometry::cholesky::{Cholesky, SymmetricMatrix};
 use crate::geometry::mesh_graph::Laplacian;
+use crate::geometry::supernodal::{Factor, Matrix};
 use crate::model::{Influence, Mesh, Weights, Weld};
 use crate::progress::{Progress, Stage};
 
@@ -54,7 +54,7 @@ pub(super) fn inpaint_on(
     }
     let system = System::new(laplacian, diagonal * diagonal, rows, &unknown);
     let positions: Vec<DVec3> = unknown.iter().map(|&p| mesh.positions()[weld.first[p as usize] as usize]).collect();
-    let factor = Cholesky::new(&system.matrix, &positions, |done| progress.at(Stage::Influence, done))?;
+    let factor = Factor::new(&system.matrix(), &positions, |done| progress.at(Stage::Influence, done))?;
     let solve = |(&joint, sources): (&u32, &Vec<(u32, f64)>)| {
         progress.at(Stage::Influence, 1.0)?;
         let mut x = vec![0.0; unknown.len()];
@@ -100,7 +100,11 @@ fn check_bound(mesh: &Mesh, weld: &Weld, rows: &Weights) -> Result<()> {
 
 /// The equations of the unknown places: `Q_uu x = -Q_uk w`.
 struct System {
-    matrix: SymmetricMatrix,
+    /// The entries of row r beside the diagonal are `first[r]..first[r + 1]` of `columns` and `values`.
+    first: Vec<u32>,
+    columns: Vec<u32>,
+    values: Vec<f64>,
+    diagonal: Vec<f64>,
     /// For each joint its right-hand side: row and value, a row perhaps more than once.
     sources: BTreeMap<u32, Vec<(u32, f64)>>,
 }
@@ -110,7 +114,13 @@ impl System {
     fn new(laplacian: &Laplacian, unit: f64, rows: &Weights, unknown: &[u32]) -> Self {
         let mut number = vec![KNOWN; rows.len()];
         unknown.iter().enumerate().for_each(|(u, &place)| number[place as usize] = u as u32);
-        let mut system = Self { matrix: SymmetricMatrix::new(), sources: BTreeMap::new() };
+        let mut system = Self {
+            first: vec![0],
+            columns: Vec::new(),
+            values: Vec::new(),
+            diagonal: Vec::new(),
+            sources: BTreeMap::new(),
+        };
         let mut values = vec![0.0; rows.len()];
         let mut touched = Vec::new();
         for (u, &place) in unknown.iter().enumerate() {
@@ -124,10 +134,22 @@ impl System {
                     system.sources.entry(i.joint).or_default().push((u as u32, -value * i.weight));
                 }
             }
-            let inside = entries.iter().filter(|(p, _)| number[*p as usize] != KNOWN);
-            system.matrix.push(inside.map(|&(p, value)| (number[p as usize], value)));
+            for &(place, value) in entries.iter().filter(|(p, _)| number[*p as usize] != KNOWN) {
+                match number[place as usize] {
+                    column if column == u as u32 => system.diagonal.push(value),
+                    column => {
+                        system.columns.push(column);
+                        system.values.push(value);
+                    }
+                }
+            }
+            system.first.push(system.columns.len() as u32);
         }
         system
+    }
+
+    fn matrix(&self) -> Matrix<'_> {
+        Matrix { first: &self.first, columns: &self.columns, values: &self.values, diagonal: &self.diagonal }
     }
 }
 

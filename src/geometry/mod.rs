@@ -2,7 +2,6 @@
 
 pub mod bone_distance;
 pub mod box_tree;
-pub mod cholesky;
 pub mod closest_point;
 mod dense;
 pub mod dissection;

@@ -1,6 +1,6 @@
 //! A matrix as a stretch followed by a rigid motion, for dual quaternions can only blend the latter (two-phase skinning of
 //! Kavan et al. 2008). The rotation is the one nearest to the matrix: by Newton's iteration for the polar decomposition
-//! (Higham 1986) where the matrix keeps all three dimensions, which costs a twentieth; else as Horn (1987) finds it, as
+//! (Higham 1986) where the matrix keeps all three dimensions, which costs far less; else as Horn (1987) finds it, as
 //! the largest eigenvector of a symmetric 4 x 4 matrix, which stays defined where the matrix flattens or mirrors.
 
 use glam::{DAffine3, DMat3, DMat4, DQuat, DVec3, DVec4};
