@@ -3,7 +3,9 @@
 # own clock, and bandwidth against a plain copy.
 #
 #   sh scripts/gpu_bench.sh [mesh skeleton]            on a mesh of your own: .glb, .gltf or .obj, and .json
-#   RESOLUTIONS=64,128 RUNS=3 DEVICE=name sh scripts/gpu_bench.sh
+#   METHOD=voxel-heat RESOLUTIONS=64,128 RUNS=3 DEVICE=name sh scripts/gpu_bench.sh
+#
+# The method is geodesic where none is named: all of its stages are timed alone.
 #
 # The program is one file that needs nothing beside it but the system's C library and a Vulkan driver (Metal or DirectX on
 # other systems), which it loads when it runs: copy it to another machine and run the command that is printed.
@@ -26,7 +28,7 @@ case $# in
         exit 2
         ;;
 esac
-set -- "$program" bench "$@" --resolution "${RESOLUTIONS:-128,256,512,1024}" --runs "${RUNS:-5}" --device "${DEVICE:-gpu}"
+set -- "$program" bench "$@" --method "${METHOD:-geodesic}" --resolution "${RESOLUTIONS:-128,256,512,1024}" --runs "${RUNS:-5}" --device "${DEVICE:-gpu}"
 echo "program: $program" >&2
 echo "command: $*" >&2
 "$program" devices
