@@ -23,13 +23,13 @@ const EXAMPLES: &str = "\
 Examples:
   skinbind bench
   skinbind bench --skin
-  skinbind bench --method voxel-heat
+  skinbind bench --method geodesic
   skinbind bench body.glb -s skeleton.json --resolution 128,256,512 --runs 9 --json";
 
 /// Measure each stage of a bind, or skinning, on the CPU and on a GPU.
 ///
 /// The first table has whole binds: what each stage takes by the host's clock, uploads and waiting included. The second has the
-/// stages alone by the device's own clock, where it has one, and how fast they move memory next to a plain copy.
+/// stages of geodesic alone by the device's own clock, where it has one, and how fast they move memory next to a plain copy.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
