@@ -5,7 +5,7 @@ mod common;
 
 use std::ops::ControlFlow;
 
-use common::figure::{bone, figure, figure_bones, limb};
+use common::figure::{bone, difference, figure, figure_bones, limb};
 use common::shapes::{Random, cuboid, sphere, u_bend};
 use glam::DVec3;
 use skinbind::bind::{Bound, Method, Params, bind};
@@ -109,18 +109,6 @@ fn bound(mesh: &Mesh, bones: Vec<Bone>, resolution: u32) -> (Skeleton, Bound) {
     params.limits.threshold = 0.0;
     let bound = bind(mesh, &skeleton, &params, Progress::NONE).unwrap();
     (skeleton, bound)
-}
-
-/// The largest difference of a weight between two binds, bones taken by name.
-fn difference(a: &(Skeleton, Bound), b: &(Skeleton, Bound)) -> f64 {
-    let mut worst = 0f64;
-    for (joint, bone) in a.0.bones().iter().enumerate() {
-        let other = b.0.find(&bone.name).unwrap() as u32;
-        for v in 0..a.1.weights.len() {
-            worst = worst.max((a.1.weights.weight(v, joint as u32) - b.1.weights.weight(v, other)).abs());
-        }
-    }
-    worst
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! A figure of capsules with its bones: a small body for tests of whole methods.
 
 use glam::{DQuat, DVec3};
-use skinbind::model::Bone;
+use skinbind::bind::Bound;
+use skinbind::model::{Bone, Skeleton};
 
 use super::shapes::{Shape, capsule};
 
@@ -42,4 +43,16 @@ pub fn figure_bones() -> Vec<Bone> {
         ]);
     }
     bones
+}
+
+/// The largest difference of a weight between two binds, bones taken by name.
+pub fn difference(a: &(Skeleton, Bound), b: &(Skeleton, Bound)) -> f64 {
+    let mut worst = 0f64;
+    for (joint, bone) in a.0.bones().iter().enumerate() {
+        let other = b.0.find(&bone.name).unwrap() as u32;
+        for v in 0..a.1.weights.len() {
+            worst = worst.max((a.1.weights.weight(v, joint as u32) - b.1.weights.weight(v, other)).abs());
+        }
+    }
+    worst
 }
